@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from core.backends.evaluators import FEATURES, LIGHTWEIGHT, Evaluator
 from core.domain.errors import BadInput
+from core.evaluation.calibration import reliability
 from core.evaluation.dataset import LabelledSet
-from core.evaluation.reliability import reliability
 from core.steps import Memo, Steps
 from core.steps.evaluate import BACKGROUND
 from core.steps.trace import Trace

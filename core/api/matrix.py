@@ -12,7 +12,7 @@ from core.domain.errors import BadInput, Unavailable
 from core.domain.needs import Need
 from core.engine.availability import missing
 from core.engine.engine import shared_engine
-from core.evaluation import answer_figures
+from core.evaluation import scoring
 from core.evaluation.statistics import mean_interval, unbounded_interval
 from core.routes.registry import routes
 
@@ -112,7 +112,7 @@ def _measured(found: Evaluated, route: str, answers: bool) -> dict[str, Any]:
         "seconds": mean_of([one.ms / 1000 for one in of]),
     }
     if answers:
-        given = answer_figures.measured(labelled, found.outcomes, [route])[route].values()
+        given = scoring.measured(labelled, found.outcomes, [route])[route].values()
         for name, metric in (("correct", "correct"), ("supported", "supported_accuracy")):
             row[name] = share_of([value for one in given if (value := one[metric]) is not None])
     return row

@@ -49,7 +49,7 @@ class DecisionCalibration:
     positive: int  # number of the `n` cases that are true
     held_out: tuple[HeldOut, ...]
     questions: Mapping[str, tuple[str, ...]]  # those asked, by set, which no evaluation may report afterwards
-    # a `core.evaluation.reliability.Reliability` of the scores scaled to 0 to 1
+    # a `core.evaluation.calibration.Reliability` of the scores scaled to 0 to 1
     reliability: Mapping[str, Any]
     made: str
 

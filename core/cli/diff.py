@@ -63,7 +63,7 @@ def _pair(given: str) -> tuple[str, str]:
 
 
 def _text(found: EvaluationsDiff) -> str:
-    from core.evaluation.diff import text as words
+    from core.evaluation.diff import evaluations as words
 
     lines = [f"{found.before} to {found.after}, {found.metric}", words.rule(found.depth), *found.notes]
     for one in found.routes:
@@ -73,7 +73,7 @@ def _text(found: EvaluationsDiff) -> str:
                 f"{question.change:7} {question.id} {question.text}",
                 f"{'':8}{words.decisive(question)}",
             ]
-        lines += [line for question in one.questions.questions for line in words.displaced(question)]
+        lines += [line for question in one.questions.questions for line in words.displacements(question)]
     return "\n".join(_line(line) for line in lines)
 
 

@@ -19,9 +19,17 @@ from core.domain.ranked import Ranked
 from core.domain.types import Query, Turn
 from core.evaluation import counting
 from core.evaluation.counting import Place
-from core.evaluation.files import Conflicts, Qrels, conflicts_said, merge, read_qrels, unknown_said
 from core.evaluation.outcome import Outcome
-from core.evaluation.question_folder import files_of, texts_beside
+from core.evaluation.question_folder import (
+    Conflicts,
+    Qrels,
+    conflicts_said,
+    files_of,
+    merge,
+    read_qrels,
+    texts_beside,
+    unknown_said,
+)
 from core.evaluation.question_formats import NAME_THEM, Converted, converted
 from core.evaluation.question_rows import rows
 

@@ -14,9 +14,8 @@ from core.analysis.token_usage import Prices
 from core.evaluation import statistics
 from core.evaluation.costs import Cost, spent
 from core.evaluation.finding import MARGIN
-from core.evaluation.losses import Column, Kinds, losses, paired
 from core.evaluation.outcome import Outcomes
-from core.evaluation.pairs import Pair, pair
+from core.evaluation.pairs import Column, Kinds, Pair, losses, pair, paired
 from core.evaluation.statistics import ALPHA
 from core.evaluation.stored import checked
 from core.evaluation.verdict import Option, Verdict, decide

@@ -20,8 +20,9 @@ from core.domain.needs import Need
 from core.domain.process_setup import long_lived
 from core.domain.types import AnswerStyle
 from core.engine.availability import missing, unprepared, why_not, without_model
-from core.evaluation import corpus_state, dataset, machines, outside, report, runner, sets, summary
+from core.evaluation import dataset, machines, outside, report, runner, sets, summary
 from core.evaluation.counting import document_of
+from core.evaluation.diff.displaced import record
 from core.evaluation.execution import TOLD_BY, Executed, measured
 from core.evaluation.experiment_store import FIGURES, RUNS, opened, write_labelled
 from core.evaluation.journal import Journal
@@ -200,7 +201,7 @@ def perform(
 
         if out is not None:
             write_labelled(out, drawn, spec.document())
-            corpus_state.record(out, engine.corpus(plan.corpus))
+            record(out, engine.corpus(plan.corpus))
         outcomes, whole = ask(0, plan, journal=journal, runs=runs, after=after)
         again: list[Outcomes] = []
         for nth, further in enumerate(_further(plan, spec.repeats), 1):

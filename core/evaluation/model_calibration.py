@@ -18,9 +18,8 @@ from core.backends.prompting.citations import sentences
 from core.domain.errors import BadInput, Cancelled, ModelFailed, ModelTimedOut
 from core.domain.types import Hit, Ranking
 from core.evaluation.answers import Given, correct, words
-from core.evaluation.calibration import choose
+from core.evaluation.calibration import choose, reliability
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.reliability import reliability
 from core.steps import Memo, Steps
 from core.steps.generate import DEFAULT_SHOWN_PASSAGES
 from core.steps.grade import PROMPTS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -15,6 +15,7 @@ from core.domain.errors import BadInput, shortened
 from core.domain.text import composed
 from core.domain.types import Passage
 from core.evaluation.dataset import Evidence, Written
+from core.steps.refine import cut
 
 LossKind = Literal["not read", "damaged in reading", "split"]
 DAMAGED = 0.5  # the share of a quote's words that stand together; with fewer the text was not read
@@ -158,3 +159,25 @@ def fates(found: Sequence[ReadingLoss]) -> Mapping[str, tuple[LossKind, str]]:
         for one in found
         for id in one.ids
     }
+
+
+def survived(quotes: Sequence[str], kept: Iterable[str]) -> tuple[bool, ...]:
+    """Return for each quote whether one of the `kept` texts still contains it.
+
+    A text contains a quote if it has the whole quote or, of a quote of several sentences, its longest, as
+    `cut` splits it. White space is ignored, case is not. An empty quote did not survive.
+    """
+    texts = [_plain(text) for text in kept]
+    return tuple(
+        any(part in text for part in {_plain(quote), best_sentence(quote)} - {""} for text in texts)
+        for quote in quotes
+    )
+
+
+def best_sentence(quote: str) -> str:
+    """Return the longest strip of a quote, the first of equally long ones; "" of an empty one."""
+    return max(map(_plain, cut(quote)), key=len, default="")
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())

@@ -10,8 +10,8 @@ from typing import Any
 
 from core.analysis.metrics import ANSWERS, ANSWERS_COMPARED, COMPARED, QUALITY, UNJUDGED, titled
 from core.domain.ranked import qrels_lines, run_lines
-from core.evaluation import answer_figures, text
 from core.evaluation import judged_ranges as ranges
+from core.evaluation import scoring, text
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.finding import compared, sentence
 from core.evaluation.outcome import Outcomes
@@ -36,7 +36,7 @@ def write(folder: Path, figures: Mapping[str, Any], labelled: LabelledSet, outco
         times[route] = {id: one.ms for id, one in ok.items() if not math.isnan(one.ms)}
     whole_lines(folder / "latency.json", [json.dumps({"unit": "ms", "routes": times}, indent=1)])
     if figures.get("answers"):
-        given = answer_figures.lines(labelled, outcomes, list(figures["routes"]))
+        given = scoring.lines(labelled, outcomes, list(figures["routes"]))
         whole_lines(folder / "answers.jsonl", (json.dumps(line) + "\n" for line in given))
     whole_lines(folder / "metrics.json", [json.dumps(figures, indent=1, allow_nan=False)])
     whole_lines(folder / "report.html", [page(figures)])

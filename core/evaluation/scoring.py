@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from core.analysis.metrics import METRICS, Values, by_question
-from core.evaluation.dataset import LabelledSet
+from core.analysis.metrics import ANSWERS, ANSWERS_COMPARED, METRICS, Values, by_question
+from core.evaluation.answers import Given, Measured, measure
+from core.evaluation.comparison import NOBODY, compared, counted
+from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.outcome import Outcome, Outcomes
 
 
@@ -35,3 +38,89 @@ def route_values(
 def _well(outcomes: Outcomes, question: str, route: str) -> Outcome | None:
     one = outcomes.get(question, {}).get(route)
     return one if one is not None and one.status == "ok" else None
+
+
+Measures = dict[str, dict[str, Measured]]  # route -> question -> metric -> value
+
+
+def measured(labelled: LabelledSet, outcomes: Outcomes, routes: Sequence[str]) -> Measures:
+    """Return the measures of every answer that was given: of a route that ended well and wrote something."""
+    return {
+        route: {
+            question.id: measure(
+                Given(outcome.answer, outcome.citations, outcome.abstained, outcome.wrong),
+                question.answers,
+                question.answerable,
+                _relevant(labelled, question.id),
+            )
+            for question, outcome in _of(labelled, outcomes, route)
+            if outcome.status == "ok" and outcome.answer is not None
+        }
+        for route in routes
+    }
+
+
+def blocks(
+    labelled: LabelledSet,
+    outcomes: Outcomes,
+    routes: Sequence[str],
+    baseline: str,
+    same: Mapping[str, str] = NOBODY,
+) -> dict[str, dict[str, Any]]:
+    """Return the answers of each route in figures; nothing if no route gave any.
+
+    Each mean is over the questions its measure applies to, counted under "counts"; "n" have an answer or an
+    abstention, "unwritten" ended well without either, at "failed" ones the route or its answer failed. The
+    comparisons with `baseline` are a Holm family of their own, in which routes of `same` count once.
+    """
+    values = measured(labelled, outcomes, routes)
+    if not any(values.values()):
+        return {}
+    table = compared(values, baseline, ANSWERS, ANSWERS_COMPARED, ANSWERS, same)
+    for route, row in table.items():
+        seen = [outcome for _, outcome in _of(labelled, outcomes, route)]
+        abstained = sum(one.abstained for one in seen if one.status == "ok" and one.answer is not None)
+        row |= {
+            "answered": row["n"] - abstained,
+            "abstained": abstained,
+            "unwritten": sum(one.status == "ok" and one.answer is None and not one.error for one in seen),
+            "failed": sum(one.status != "ok" or bool(one.error) for one in seen),
+            "wrong_markers": sum(len(one.wrong) for one in seen),
+            "uncited_sentences": sum(one.uncited for one in seen),
+            "counts": counted(values[route], ANSWERS),
+        }
+    return table
+
+
+def lines(labelled: LabelledSet, outcomes: Outcomes, routes: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield every answer with its question, gold answers and measures."""
+    values = measured(labelled, outcomes, routes)
+    for question in labelled.questions:
+        for route in routes:
+            if question.id in values[route]:
+                outcome = outcomes[question.id][route]
+                yield {
+                    "question": question.id,
+                    "route": route,
+                    "text": question.query.text,
+                    "gold": list(question.answers),
+                    "answerable": question.answerable,
+                    "answer": outcome.answer,
+                    "abstained": outcome.abstained,
+                    "citations": list(outcome.citations),
+                    "wrong citations": list(outcome.wrong),
+                    "relevant": sorted(_relevant(labelled, question.id)),
+                    "measures": values[route][question.id],
+                }
+
+
+def _of(labelled: LabelledSet, outcomes: Outcomes, route: str) -> Iterator[tuple[Question, Outcome]]:
+    for question in labelled.questions:
+        outcome = outcomes.get(question.id, {}).get(route)
+        if outcome is not None:
+            yield question, outcome
+
+
+def _relevant(labelled: LabelledSet, question_id: str) -> frozenset[str]:
+    labels: Mapping[str, int] = labelled.qrels.get(question_id, {})
+    return frozenset(id for id, grade in labels.items() if grade >= labelled.relevant_from)

@@ -15,10 +15,16 @@ from core.evaluation import dataset
 from core.evaluation.counting import Place
 from core.evaluation.dataset import Found, LabelledSet, Written
 from core.evaluation.execution import with_tables
-from core.evaluation.files import Conflicts, Qrels, conflicts_said, merge, read_qrels, unknown_said
-from core.evaluation.labels_file import place, with_judgements
-from core.evaluation.matched_labels import MatchedCorpus, resolved
-from core.evaluation.question_folder import judgements
+from core.evaluation.labels_file import MatchedCorpus, place, resolved, with_judgements
+from core.evaluation.question_folder import (
+    Conflicts,
+    Qrels,
+    conflicts_said,
+    judgements,
+    merge,
+    read_qrels,
+    unknown_said,
+)
 from core.evaluation.reading_losses import ReadCorpus, losses, notes
 from core.evaluation.spec import Spec
 

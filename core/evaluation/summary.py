@@ -15,23 +15,23 @@ from core.domain import settings
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Status
 from core.evaluation import (
-    answer_figures,
+    costs,
     deciding,
     effects,
     embedder_change,
     equal_routes,
     oracle,
-    pareto,
     routing,
+    scoring,
     stability,
     statistics,
 )
 from core.evaluation.answers import JUDGED_BY
 from core.evaluation.comparison import compared, differences, distinct_family, means_of
 from core.evaluation.dataset import LabelledSet
-from core.evaluation.losses import EVERY
 from core.evaluation.outcome import Outcome, Outcomes
-from core.evaluation.questions import provenance
+from core.evaluation.pairs import EVERY
+from core.evaluation.questions import question_file
 from core.evaluation.scoring import route_values
 
 MODE_METRICS = ("ndcg@10", "recall@10")
@@ -73,7 +73,7 @@ def summarise(
     for route, by in values.items():
         for question, measured in by.items():
             by_question.setdefault(question, {})[route] = measured[HEADLINE]
-    written = answer_figures.blocks(labelled, outcomes, routes, baseline, same)
+    written = scoring.blocks(labelled, outcomes, routes, baseline, same)
     names = list(dict.fromkeys(name for by in (extra or {}).values() for row in by.values() for name in row))
     more = compared(extra, baseline, names, names, names, same) if extra else {}
     for route, row in table.items():
@@ -104,7 +104,7 @@ def summarise(
         prices or {},
     )
     return {
-        **({"generated": made} if (made := provenance.block(asked)) else {}),
+        **({"generated": made} if (made := question_file.block(asked)) else {}),
         "dataset": labelled.name,
         "queries": len(asked),
         "labelled": sum(q.id in labels for q in asked),
@@ -130,8 +130,7 @@ def summarise(
         "detectable": {name: effects.smallest(against, name) for name in COMPARED},
         "oracle": oracle.block(oracle.oracle(distinct, HEADLINE)),
         "fronts": {
-            cost: list(pareto.front(pareto.points({"routes": table}, HEADLINE, cost)))
-            for cost in pareto.COSTS
+            cost: list(costs.front(costs.points({"routes": table}, HEADLINE, cost))) for cost in costs.COSTS
         },
         **({"stability": _stability(labelled, outcomes, values, again, baseline)} if again else {}),
         **({"embedders": pairs} if (pairs := embedder_change.block(values, COMPARED)) else {}),
@@ -155,7 +154,7 @@ def _stability(
 
 def _whole(labelled: LabelledSet, outcomes: Outcomes, values: ByRoute) -> dict[str, dict[str, Any]]:
     """Return `values` with the measures of answers added."""
-    written = answer_figures.measured(labelled, outcomes, list(values))
+    written = scoring.measured(labelled, outcomes, list(values))
     return {
         route: {q: {**by.get(q, {}), **written[route].get(q, {})} for q in {**by, **written[route]}}
         for route, by in values.items()

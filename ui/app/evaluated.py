@@ -13,7 +13,7 @@ from core.domain.errors import BadInput, RouteScopeError
 from core.evaluation import experiment_store
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.first_start import EXAMPLE
-from core.evaluation.questions import provenance
+from core.evaluation.questions import question_file
 from ui.app import address, state
 from ui.app.choice import choice
 from ui.app.markup import md
@@ -100,7 +100,7 @@ def _corpus(folder: str, stamp: tuple[float, ...]) -> str:  # noqa: ARG001 - par
 
 def note(evaluation: Evaluation) -> None:
     """Draw what to know before any figure: that a model wrote the questions, or that this is the example."""
-    if told := provenance.note(evaluation.labelled.questions):
+    if told := question_file.note(evaluation.labelled.questions):
         st.info(md(told))
     if evaluation.name == EXAMPLE:
         st.caption("An example: made by the first start from the built-in documents. Delete it at any time.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from core.evaluation.reliability import Reliability
+from core.evaluation.calibration import Reliability
 from ui.charts.style import KINDS, chart, faint, words
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from core.domain.format import milliseconds
-from core.evaluation.pareto import Point, front
+from core.evaluation.costs import Point, front
 from ui.charts.style import ERROR, KINDS, chart, duration_ticks, ink, outlined, pick, words
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
+from core.evaluation.diff.evaluations import displacements, passage_change
 from core.evaluation.diff.questions import QuestionDiff, QuestionsDiff
-from core.evaluation.diff.text import displaced, passage_change
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.finding import count
 from ui.app import address, say
@@ -97,7 +97,7 @@ def _detail(question: QuestionDiff, key: str, runs: Mapping[str, Evaluation | No
         for one in of
     ]
     lines = [tag("div", tag("b", question.text), dir="auto"), tag("div", join(facts, " · "), css="dim")]
-    lines += [tag("div", line, dir="auto") for line in (*moved, *displaced(question))]
+    lines += [tag("div", line, dir="auto") for line in (*moved, *displacements(question))]
     show(tag("div", *lines, css="rs rs-evaluate-question"))
     passage = question.decisive
     with st.container(horizontal=True, vertical_alignment="center"):

@@ -9,8 +9,8 @@ import streamlit as st
 from core.corpus.variants import base_of
 from core.domain.background_job import BackgroundJob
 from core.domain.errors import RouteScopeError, Unavailable
+from core.evaluation.comparison import disagreements
 from core.evaluation.dataset import Question
-from core.evaluation.disagreement import disagreements
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import origins, pool, route_map
 from core.evaluation.labels.desk import Desk

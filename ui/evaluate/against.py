@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.analysis.metrics import QUALITY, titled
 from core.evaluation import experiment_store
-from core.evaluation.diff import text
+from core.evaluation.diff import evaluations
 from core.evaluation.diff.evaluations import evaluations_diff
 from ui.app import evaluated
 from ui.app.choice import choice
@@ -46,8 +46,8 @@ def draw(look: Look) -> None:
         compute=lambda: evaluations_diff(other, evaluation, [(then, now)], metric),
     )
     (one,) = found.routes
-    show(sentences([*text.summary(found, one, title), *found.notes]))
-    st.caption(md(text.rule(found.depth)), help=term("mcnemar"))
+    show(sentences([*evaluations.summary(found, one, title), *found.notes]))
+    st.caption(md(evaluations.rule(found.depth)), help=term("mcnemar"))
     if metric != look.metric:
         st.caption(md(f"{titled(look.metric)} is of answers; rankings are compared by {titled(metric)}."))
     question_diff.draw(one.questions, "evaluate_against", {f"in {other.name}": other, "now": evaluation})

@@ -10,9 +10,8 @@ import streamlit as st
 from core.analysis.metrics import titled
 from core.domain.errors import RouteScopeError
 from core.domain.format import number
-from core.evaluation import disagreement, leaderboard
-from core.evaluation.comparison import by_question
-from core.evaluation.disagreement import Disagreement
+from core.evaluation import comparison, leaderboard
+from core.evaluation.comparison import Disagreement, by_question
 from core.evaluation.effects import SAME
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.finding import count
@@ -262,10 +261,10 @@ def _table(look: Look, kept: list[Disagreement]) -> None:
 def _disagreements(evaluation: Evaluation, metric: str) -> list[Disagreement]:
     rankings = {
         question: {
-            route: [id for id, _ in one.hits[: disagreement.TOP]]
+            route: [id for id, _ in one.hits[: comparison.TOP]]
             for route, one in by.items()
             if one.status == "ok"
         }
         for question, by in evaluation.outcomes.items()
     }
-    return disagreement.disagreements(evaluation.values, metric, rankings)
+    return comparison.disagreements(evaluation.values, metric, rankings)

@@ -8,8 +8,8 @@ import streamlit as st
 
 from core.analysis.metrics import titled
 from core.analysis.token_usage import Totals, price, prices_in
-from core.evaluation import leaderboard, oracle, pareto, text
-from core.evaluation.pareto import Point
+from core.evaluation import costs, leaderboard, oracle, text
+from core.evaluation.costs import Point
 from ui.app.evaluated import once
 from ui.app.markup import show
 from ui.app.routes import title
@@ -29,29 +29,29 @@ PAIRS = 5  # pairs of routes that are listed
 def points(look: Look, cost: str) -> dict[str, Point] | None:
     """Return each route's quality and cost, or None if the cost is unknown or 0 for all."""
     rows = look.figures["routes"]
-    costs: dict[str, float | None]
+    amounts: dict[str, float | None]
     if cost == "price":
-        costs = {}
+        amounts = {}
         for route, row in rows.items():
             used = Totals(prompt=row["prompt_tokens"], completion=row["completion_tokens"])
             whole, asked = price(used, *prices_in(row)), sum(row["statuses"].values())
-            costs[route] = None if whole is None or not asked else 1000 * whole / asked
+            amounts[route] = None if whole is None or not asked else 1000 * whole / asked
     else:
-        costs = {route: at for route, (_, at) in pareto.points(look.figures, look.metric, cost).items()}
-    if cost not in TIMES and not any(costs.values()):
+        amounts = {route: at for route, (_, at) in costs.points(look.figures, look.metric, cost).items()}
+    if cost not in TIMES and not any(amounts.values()):
         return None
-    return {route: (leaderboard.value(row, look.metric), costs[route]) for route, row in rows.items()}
+    return {route: (leaderboard.value(row, look.metric), amounts[route]) for route, row in rows.items()}
 
 
 def worth(found: Mapping[str, Point], look: Look, cost: str) -> list[str]:
     """Describe which routes are worth their cost, and which beat the baseline."""
-    on = pareto.front(found)
+    on = costs.front(found)
     if not on:
         return ["No route has both a value and a cost."]
     said = [
         f"{len(on)} of {len(found)} routes are worth their cost, cheapest first: {', '.join(map(title, on))}."
     ]
-    if better := pareto.beaten_by(found, look.baseline):
+    if better := costs.beaten_by(found, look.baseline):
         said.append(
             f"{title(look.baseline)}, the baseline, is beaten by {', '.join(map(title, better))}: "
             f"{titled(look.metric)} at least as high for no more {'time' if cost in TIMES else 'cost'}."

@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from core.analysis.metrics import ANSWERS
-from core.evaluation import answer_figures, leaderboard
+from core.evaluation import leaderboard, scoring
 from core.evaluation.comparison import ByRoute
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.release.criteria import Criteria
@@ -46,9 +46,7 @@ def values(look: Look) -> ByRoute:
     one = look.evaluation
     if look.metric not in ANSWERS:
         return one.values
-    return once(
-        one, "answers", compute=lambda: answer_figures.measured(one.labelled, one.outcomes, one.routes)
-    )
+    return once(one, "answers", compute=lambda: scoring.measured(one.labelled, one.outcomes, one.routes))
 
 
 def decided(look: Look) -> Decision:

@@ -13,7 +13,7 @@ from core.backends.calibrations import DECISIONS, DecisionCalibration
 from core.domain.errors import RouteScopeError
 from core.domain.outputs import Decision
 from core.domain.types import Run
-from core.evaluation.reliability import Reliability, read
+from core.evaluation.calibration import Reliability, read_reliability
 from core.steps.grade import CHECKED
 from ui.app import state
 from ui.app.markup import md
@@ -30,7 +30,7 @@ def draw(run: Run) -> None:
         except RouteScopeError as error:
             st.caption(md(str(error)))
             continue
-        curve = read(made.get("passages graded"))
+        curve = read_reliability(made.get("passages graded"))
         if curve is not None:
             curves[name] = curve
             told.append(_made(name, made))
@@ -42,7 +42,7 @@ def judgements(run: Run) -> None:
     curves: dict[str, Reliability] = {}
     told: list[str] = []
     for calibration in _calibrations(run):
-        curve = read(calibration.reliability)
+        curve = read_reliability(calibration.reliability)
         if curve is not None:
             curves[calibration.decision] = curve
             told.append(_carries(calibration))

@@ -9,8 +9,7 @@ import streamlit as st
 from core.analysis.metrics import titled
 from core.domain.errors import RouteScopeError
 from core.domain.format import between, number, p_value
-from core.evaluation.diff.evaluations import mcnemar
-from core.evaluation.diff.text import rule
+from core.evaluation.diff.evaluations import mcnemar, rule
 from core.evaluation.release.against import Against, Change, compare
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import Measured

@@ -12,7 +12,7 @@ from core.domain.format import number
 from core.evaluation import experiment_store
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.finding import count
-from core.evaluation.losses import Loss
+from core.evaluation.pairs import Loss
 from core.evaluation.power import rounded
 from core.evaluation.release import text
 from core.evaluation.release.command import command

@@ -10,8 +10,7 @@ from core.analysis.answers import checked
 from core.analysis.label_flow import ORDER, Reading
 from core.domain.types import RouteResult, Run
 from core.evaluation.finding import count
-from core.evaluation.gold import Gold
-from core.evaluation.judged_answers import JudgedAnswer
+from core.evaluation.gold import Gold, JudgedAnswer
 from ui.app.markup import cut, fragment, show
 from ui.components.citations import said
 from ui.why import keeping

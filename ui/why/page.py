@@ -18,8 +18,7 @@ from core.analysis.searches import rewrites
 from core.corpus.corpus import Corpus
 from core.domain.relevance import RelevantLabel
 from core.domain.types import Run
-from core.evaluation.gold import Gold
-from core.evaluation.judged_answers import JudgedAnswer, judge_answers
+from core.evaluation.gold import Gold, JudgedAnswer, judge_answers
 from ui.app import opened, picked, say
 from ui.app.choice import choice
 from ui.app.markup import cut, join, show, tag

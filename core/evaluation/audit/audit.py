@@ -11,7 +11,7 @@ from core.domain.errors import BadInput, Unavailable
 from core.domain.needs import Need
 from core.engine.availability import missing, why_not
 from core.evaluation import experiment
-from core.evaluation.audit import decisions, report, routes
+from core.evaluation.audit import decisions, report
 from core.evaluation.audit.cases import cases, measuring
 from core.evaluation.audit.loops import BASELINE, BASELINES, fires, loops, own
 from core.evaluation.audit.turning import read, turning
@@ -132,7 +132,7 @@ def perform(
         "turned": {"asked_again": len(found), "left_out": sum(bool(case.left_out) for case in found)},
     }
     judged = [name for name in turned if name not in document["baselines"]]
-    document["routes"] = routes.table(outcomes, values, judged, document["baselines"])
+    document["routes"] = decisions.route_table(outcomes, values, judged, document["baselines"])
     document |= {"decisions": decisions.table(found), "unpaired": decisions.unpaired(outcomes, turned)}
     report.write(out, document, values, found)
     return document

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from core.analysis.metrics import ANSWERS
-from core.evaluation import answer_figures
+from core.evaluation import scoring
 from core.evaluation.audit.turning import BothWays, Turned
 from core.evaluation.comparison import ByRoute, Row
 from core.evaluation.dataset import LabelledSet
@@ -57,7 +57,7 @@ def measuring(
     """
 
     def measure(outcomes: Outcomes, names: Sequence[str]) -> ByRoute:
-        written, queried = answer_figures.measured(labelled, outcomes, names), executed(outcomes, names)
+        written, queried = scoring.measured(labelled, outcomes, names), executed(outcomes, names)
         found: dict[str, dict[str, Row]] = {}
         for name in names:
             ranked = route_values(labelled, outcomes, name, metrics=RANKINGS)

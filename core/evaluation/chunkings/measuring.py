@@ -31,8 +31,7 @@ from core.evaluation.dataset import Found, LabelledSet, Written
 from core.evaluation.experiment import Prepared
 from core.evaluation.experiment_store import LABELLED, opened, write_labelled
 from core.evaluation.journal import Journal
-from core.evaluation.labels_file import place
-from core.evaluation.matched_labels import resolved
+from core.evaluation.labels_file import place, resolved
 from core.evaluation.outcome import Outcomes
 from core.evaluation.runner import Course
 from core.evaluation.spec import Spec

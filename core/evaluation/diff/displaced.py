@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-from core.evaluation.corpus_state import MOST, recorded
+from core.domain.errors import BadInput
 from core.evaluation.counting import document_of
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.outcome import Outcome
+from core.evaluation.report import whole_lines
+from core.evaluation.stored import checked
+
+if TYPE_CHECKING:
+    from core.corpus.corpus import Corpus
 
 DocumentChange = Literal["new", "changed", "gone"]
 
@@ -99,3 +107,38 @@ def displaced(
             without = len(above) + 1 - sum(counts[doc] for doc in by)
             found.append(DisplacedPassage(passage, first, last, without, tuple(by.values())))
     return tuple(sorted(found, key=lambda one: (one.rank_before, one.passage)))
+
+
+FILE = "documents.json"  # in the folder of an evaluation
+MOST = 100_000  # documents that are recorded, some 5 MB; nothing is recorded of a larger corpus
+
+
+def record(folder: Path, corpus: Corpus) -> None:
+    """Write the documents of `corpus` into the folder of an evaluation; none of a corpus with more than MOST.
+
+    A hash covers the title, and the text and place of each passage.
+    """
+    path = folder / FILE
+    if corpus.info.documents > MOST:
+        path.unlink(missing_ok=True)
+        return
+    hashes: dict[str, blake2b] = {}
+    for _, passage, _ in corpus.everything():
+        content = json.dumps([passage.title, passage.start, passage.end, passage.text])
+        hashes.setdefault(passage.doc_id, blake2b(digest_size=8)).update(content.encode())
+    whole_lines(path, [json.dumps({id: one.hexdigest() for id, one in hashes.items()})])
+
+
+def recorded(folder: Path) -> dict[str, str] | None:
+    """Return document id -> hash, or None if the evaluation did not record its documents. Raises BadInput if
+    the file is damaged.
+    """
+    from pydantic import TypeAdapter
+
+    try:
+        document = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        return checked(TypeAdapter(dict[str, str]), document)
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise BadInput(f"{folder / FILE} is damaged: {error}") from None

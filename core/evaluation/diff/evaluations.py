@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import Any
 
-from core.analysis.metrics import QUALITY, by_question
+from core.analysis.metrics import QUALITY, by_question, titled
 from core.domain.errors import BadInput
 from core.evaluation import effects
 from core.evaluation.diff.displaced import DocumentChange, changes, displaced
 from core.evaluation.diff.questions import (
+    EvaluationSide,
+    PassageChange,
+    QuestionDiff,
     QuestionsDiff,
     common_labels,
     depth_of,
     questions_diff,
     relevant_in_both,
 )
-from core.evaluation.diff.side import EvaluationSide
 from core.evaluation.experiment_store import Evaluation
-from core.evaluation.finding import count
+from core.evaluation.finding import compared, count, sentence
+from core.evaluation.templating import say, sentences
 
 Pair = tuple[str, str]  # the route in the first evaluation, and in the second
 
@@ -206,3 +209,52 @@ def _notes(before: Evaluation, after: Evaluation, found: QuestionsDiff) -> list[
             f"{count(found.relabelled)} with changed labels: only the judgements that both have count there."
         )
     return notes
+
+
+def rule(depth: int) -> str:
+    """Explain the words broken, fixed and unchanged."""
+    return say("diff.rule", depth)
+
+
+def route_name(one: RouteDiff) -> str:
+    """Return the route, or both if they differ."""
+    return one.before if one.before == one.after else f"{one.before} then, {one.after} now"
+
+
+def summary(
+    found: EvaluationsDiff, one: RouteDiff, title: Callable[[str], str] = lambda route: route
+) -> list[str]:
+    """Return lines on one route: the counts with McNemar's p, then the difference of the means."""
+    now, then = f"{title(one.after)} in {found.after}", f"{title(one.before)} in {found.before}"
+    difference = sentence(compared(one.difference, now, then, titled(found.metric)))
+    return sentences("diff.summary", one, difference)
+
+
+def passage_change(one: PassageChange) -> str:
+    """Return the passage, its ranks, and the step that lost it if it was not found."""
+    return say("diff.passage", one)
+
+
+def moved(one: PassageChange) -> str:
+    """Return its rank before and after."""
+    return say("diff.moved", one)
+
+
+def cause(one: PassageChange) -> str:
+    """Return the cause of the loss and the step; "not recorded" if that is not known."""
+    return say("diff.cause", one)
+
+
+def broken(found: QuestionsDiff) -> list[str]:
+    """Return a sentence for each broken question, at most twenty, and how many more there are."""
+    return sentences("diff.broken", found)
+
+
+def decisive(question: QuestionDiff) -> str:
+    """Return the passage that broke or fixed a question, or "" if it is unchanged."""
+    return "" if question.decisive is None else passage_change(question.decisive)
+
+
+def displacements(question: QuestionDiff) -> list[str]:
+    """Return a sentence for each passage that new or changed documents displaced."""
+    return [say("diff.displaced", question.id, one) for one in question.displaced]

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from core.domain.types import Query
     from core.engine.engine import Engine
     from core.evaluation.dataset import LabelledSet, Question
-    from core.evaluation.files import Qrels
     from core.evaluation.judge.record import JudgeRecord
     from core.evaluation.judge.source import Of
     from core.evaluation.outcome import Outcomes
+    from core.evaluation.question_folder import Qrels
     from core.evaluation.spec import Spec
 
 DEPTH = 10  # passages of each ranking that are judged; metrics that look deeper have no range

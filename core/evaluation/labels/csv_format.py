@@ -12,7 +12,7 @@ from reprlib import repr as short
 from urllib.parse import quote
 
 from core.domain.errors import BadInput
-from core.evaluation.files import whole_grade
+from core.evaluation.question_folder import whole_grade
 from core.store.labels import GRADES
 
 COLUMNS = (

@@ -14,10 +14,10 @@ from core.domain.relevance import is_unmatched
 from core.domain.types import Passage, Query
 from core.evaluation.counting import HALF, Place, on_passage, place
 from core.evaluation.dataset import Evidence, LabelledSet
-from core.evaluation.files import Qrels, merge
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels_file import Documents, holding
+from core.evaluation.question_folder import Qrels, merge
 from core.evaluation.templating import sentences
 from core.store.labels import Judgement, Pair
 

@@ -7,12 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from core.domain.format import number
-from core.evaluation.diff.questions import QuestionsDiff, questions_diff
-from core.evaluation.diff.side import EvaluationSide
-from core.evaluation.diff.text import broken
+from core.evaluation.diff.evaluations import broken
+from core.evaluation.diff.questions import EvaluationSide, QuestionsDiff, questions_diff
 from core.evaluation.finding import count
-from core.evaluation.losses import EVERY, family_level, paired
-from core.evaluation.pairs import pair
+from core.evaluation.pairs import EVERY, family_level, pair, paired
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import Measured
 from core.evaluation.release.snapshot import Snapshot, labels_of, side_of

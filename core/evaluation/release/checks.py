@@ -10,7 +10,7 @@ from core.analysis.metrics import titled
 from core.domain.format import between, milliseconds, number
 from core.evaluation import finding
 from core.evaluation.finding import count, quantity, share
-from core.evaluation.losses import Loss
+from core.evaluation.pairs import Loss
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.measured import UNJUDGED, Measured
 from core.evaluation.release.rule import RouteFigures, State, states

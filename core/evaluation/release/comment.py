@@ -6,8 +6,8 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from core.evaluation.diff.evaluations import cause, moved
 from core.evaluation.diff.questions import QuestionDiff
-from core.evaluation.diff.text import cause, moved
 from core.evaluation.finding import count
 from core.evaluation.release.against import Against, failures
 from core.evaluation.release.gate import Decision

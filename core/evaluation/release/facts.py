@@ -12,7 +12,7 @@ from core.domain.errors import BadInput
 from core.domain.machine import machine
 from core.domain.program import version
 from core.domain.types import Run
-from core.evaluation.losses import paired
+from core.evaluation.pairs import paired
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import UNJUDGED, Measured
 from core.evaluation.templating import sentences

@@ -11,8 +11,7 @@ from core.domain.errors import BadInput
 from core.evaluation import deciding
 from core.evaluation.costs import Cost
 from core.evaluation.equal_routes import Equal
-from core.evaluation.losses import Loss
-from core.evaluation.pairs import Pair, from_summary
+from core.evaluation.pairs import Loss, Pair, from_summary
 from core.evaluation.release.checks import Check, checks, figures_of
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.losses import losses

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 from xml.etree import ElementTree as ET
 
+from core.evaluation.diff.evaluations import passage_change
 from core.evaluation.diff.questions import QuestionDiff
-from core.evaluation.diff.text import passage_change
 from core.evaluation.release import text as words
 from core.evaluation.release.against import Against, Regression
 from core.evaluation.release.gate import Decision

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from core.domain.needs import Family
-from core.evaluation.losses import paired
-from core.evaluation.pairs import Pair, pair
+from core.evaluation.pairs import Pair, pair, paired
 from core.evaluation.release.gate import Candidate, Decision
 from core.evaluation.release.measured import Measured
 from core.evaluation.templating import sentences

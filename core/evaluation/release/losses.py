@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from core.evaluation import losses as of_values
-from core.evaluation.losses import EVERY, Loss
+from core.evaluation import pairs as of_values
+from core.evaluation.pairs import EVERY, Loss
 from core.evaluation.release.measured import Measured
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from core.analysis.latency_percentiles import NEEDED
 from core.analysis.metrics import ANSWERS, KNOWN, METRICS
 from core.domain.errors import BadInput
-from core.evaluation import answer_figures, equal_routes, experiment_store, machines
+from core.evaluation import equal_routes, experiment_store, machines, scoring
 from core.evaluation.costs import spent
 from core.evaluation.equal_routes import Equal
 from core.evaluation.experiment_store import FIGURES, LABELLED, Evaluation
@@ -206,10 +206,10 @@ class Measured:
         }
 
     @cached_property
-    def _answers(self) -> answer_figures.Measures:
+    def _answers(self) -> scoring.Measures:
         if self.evaluation is None:  # asked for by `values` alone, which has looked
             return {}
-        return answer_figures.measured(self.evaluation.labelled, self.evaluation.outcomes, self.routes)
+        return scoring.measured(self.evaluation.labelled, self.evaluation.outcomes, self.routes)
 
     def _block(self, route: str, metric: str) -> Means:
         return self.figures.routes[route].block(metric)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import TypedDict
 
-from core.evaluation.diff.side import NOT_RECORDED, Asked, EvaluationSide, PassageLoss
+from core.evaluation.diff.questions import NOT_RECORDED, Asked, EvaluationSide, PassageLoss
 
 if TYPE_CHECKING:
     from core.evaluation.experiment_store import Evaluation
@@ -63,7 +63,7 @@ def passages_of(evaluation: Evaluation, route: str, depth: int) -> Passages:
 
 
 class SnapshotSide:
-    """The shipped route of a snapshot: see core.evaluation.diff.side.Side. `asked`: id -> text and mode."""
+    """The shipped route of a snapshot (core.evaluation.diff.questions.Side). `asked`: id -> text and mode."""
 
     def __init__(
         self, name: str, route: str, asked: Mapping[str, tuple[str, str]], passages: Passages

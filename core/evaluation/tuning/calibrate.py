@@ -10,8 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.domain.errors import BadInput
-from core.evaluation.calibration import OBJECTIVES, Acts, Counts, Objective, choose, rate, turned
-from core.evaluation.reliability import Reliability, reliability
+from core.evaluation.calibration import (
+    OBJECTIVES,
+    Acts,
+    Counts,
+    Objective,
+    Reliability,
+    choose,
+    rate,
+    reliability,
+    turned,
+)
 from core.evaluation.statistics import RESAMPLES, SEED
 from core.evaluation.tuning.sweep_split import Split
 from core.evaluation.tuning.threshold_cases import Judged, Target

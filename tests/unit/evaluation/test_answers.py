@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from core.analysis.metrics import ANSWERS, ANSWERS_COMPARED
 from core.domain.settings import PROJECT
 from core.domain.types import AnswerStyle, Query
-from core.evaluation import answer_figures, dataset, report, sets, statistics, summary
+from core.evaluation import dataset, report, scoring, sets, statistics, summary
 from core.evaluation.answers import Given, against_golds, holds, measure, words
 from core.evaluation.comparison import compared, differences
 from core.evaluation.dataset import LabelledSet, Question
@@ -356,7 +356,7 @@ def test_answers_are_copied_without_a_model(tmp_path):
     outcomes, _ = run(FakeEngine(tmp_path, llm=llm), SET, plan)
     assert {by["bm25"].status for by in outcomes.values()} == {"ok"}
     assert all(by["bm25"].answer for by in outcomes.values())
-    values = answer_figures.measured(SET, outcomes, ["bm25"])["bm25"]
+    values = scoring.measured(SET, outcomes, ["bm25"])["bm25"]
     assert values["q1"]["supported_accuracy"] in (0.0, 1.0)
 
 

@@ -24,9 +24,9 @@ from core.domain.filters import read_filter
 from core.domain.types import Passage, Query
 from core.evaluation import dataset
 from core.evaluation.dataset import Question
-from core.evaluation.files import read_qrels
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import exchange
+from core.evaluation.question_folder import read_qrels
 from core.evaluation.question_formats import read_columns
 from core.store import Store, traces_in
 from core.store.labels import Pooled

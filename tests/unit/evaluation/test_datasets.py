@@ -11,7 +11,7 @@ from core.domain.errors import BadInput
 from core.domain.types import Passage, Query, Turn
 from core.evaluation import dataset, labels_file, reading_losses, sets
 from core.evaluation.dataset import Evidence, LabelledSet, Question, Written
-from core.evaluation.files import read_qrels
+from core.evaluation.question_folder import read_qrels
 from tests.fakes import MemoryCorpus
 
 

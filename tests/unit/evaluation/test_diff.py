@@ -11,10 +11,18 @@ from hypothesis import strategies as st
 
 from core.cli import main
 from core.domain.errors import BadInput
-from core.evaluation.diff import text
+from core.evaluation.diff import evaluations
 from core.evaluation.diff.evaluations import evaluations_diff, mcnemar
-from core.evaluation.diff.questions import LeftOut, QuestionDiff, QuestionsDiff, depth_of, questions_diff
-from core.evaluation.diff.side import Asked, EvaluationSide, PassageLoss
+from core.evaluation.diff.questions import (
+    Asked,
+    EvaluationSide,
+    LeftOut,
+    PassageLoss,
+    QuestionDiff,
+    QuestionsDiff,
+    depth_of,
+    questions_diff,
+)
 from tests.released import evaluation, failed, figures_of, labelled, outcome
 
 
@@ -55,7 +63,7 @@ def test_a_question_breaks_where_its_passage_leaves_the_first_ten(tmp_path):
     assert route.means[1] == pytest.approx(sum(gains) / 5)
     assert any(
         "failed on 2 questions before and 2 after" in one
-        for one in text.summary(evaluations_diff(before, after), route)
+        for one in evaluations.summary(evaluations_diff(before, after), route)
     )
 
 
@@ -96,8 +104,8 @@ def test_of_several_passages_their_number_counts_and_an_exchange_is_told():
     assert less.decisive.loss.step == "step of after"
     assert less.gained[0].loss.step == "step of before"
     assert (swap.change, found.exchanged, swap.decisive) == ("unchanged", 1, None)
-    assert "Before: " in text.passage_change(less.gained[0])
-    assert "Before: " not in text.passage_change(less.lost[1])
+    assert "Before: " in evaluations.passage_change(less.gained[0])
+    assert "Before: " not in evaluations.passage_change(less.lost[1])
 
 
 ranks = st.dictionaries(st.sampled_from("abcd"), st.integers(1, 20))
@@ -167,7 +175,7 @@ def test_routes_are_paired_by_name_or_as_given(tmp_path):
     assert [one.before for one in evaluations_diff(both, both).routes] == ["bm25", "dense"]
     (found,) = evaluations_diff(both, both, [("bm25", "dense")]).routes
     assert [one.change for one in found.questions.questions] == ["broken", "unchanged"]
-    assert text.route_name(found) == "bm25 then, dense now"
+    assert evaluations.route_name(found) == "bm25 then, dense now"
     other = made(tmp_path / "b", [1, 1], route="rerank")
     with pytest.raises(BadInput, match="no route in common; name one of each, A_ROUTE:B_ROUTE"):
         evaluations_diff(both, other)

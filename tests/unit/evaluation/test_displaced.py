@@ -10,7 +10,7 @@ from core.corpus import index
 from core.domain.errors import BadInput
 from core.domain.settings import Settings
 from core.evaluation import corpus_state
-from core.evaluation.diff import text
+from core.evaluation.diff import evaluations
 from core.evaluation.diff.displaced import changes, displaced
 from core.evaluation.diff.evaluations import evaluations_diff
 from core.evaluation.diff.questions import QuestionDiff
@@ -178,5 +178,5 @@ def test_at_most_three_documents_are_named():
     (one,) = displaced(["r"], ranked("r"), ranked(*"abcder"), 10, changed)
     assert [by.document for by in one.by] == list("abcde")
     question = QuestionDiff("q", "", "", "unchanged", 1, (), (), ("ok", "ok"), displaced=(one,))
-    (line,) = text.displaced(question)
+    (line,) = evaluations.displacements(question)
     assert "a (new), b (new), c (new) and 2 more" in line

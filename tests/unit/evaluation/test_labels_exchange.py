@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from core.domain.errors import BadInput
 from core.domain.types import Passage, Query
 from core.evaluation.dataset import Question
-from core.evaluation.files import read_qrels
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import exchange
 from core.evaluation.labels.csv_format import COLUMNS, bare, shielded
 from core.evaluation.labels.final import final, labelled_set
 from core.evaluation.outcome import Outcome
+from core.evaluation.question_folder import read_qrels
 from core.store import Store
 from core.store.labels import Judgement, Pooled
 from tests.fakes import MemoryCorpus

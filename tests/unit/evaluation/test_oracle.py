@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.evaluation import disagreement, oracle, pareto, routing
+from core.evaluation import comparison, costs, oracle, routing
 from core.evaluation import text as sentences
 
 M = "m"
@@ -137,13 +137,13 @@ def brute(points):
     st.dictionaries(st.text("abcdefghij", min_size=1, max_size=2), st.tuples(NUMBERS, NUMBERS), max_size=12)
 )
 def test_a_front_is_what_nobody_beats(points):
-    found = pareto.front(points)
+    found = costs.front(points)
     assert len(found) == len(set(found))
     assert set(found) == brute(points)
-    costs = [points[name][1] for name in found]
-    assert costs == sorted(costs)
+    amounts = [points[name][1] for name in found]
+    assert amounts == sorted(amounts)
     for name, (quality, cost) in points.items():
-        beating = pareto.beaten_by(points, name)
+        beating = costs.beaten_by(points, name)
         assert set(beating) <= set(found)
         placed = not any(value is None or math.isnan(value) for value in (quality, cost))
         assert bool(beating) == (placed and name not in found)
@@ -163,12 +163,12 @@ def test_points_of_figures():
         "statuses": {"ok": 3, "failed": 1},
     }
     figures = {"routes": {"a": row, "b": {**row, "statuses": {"ok": 0}}}}
-    assert pareto.points(figures, "ndcg@10", "p50_ms")["a"] == (0.5, 12.0)
-    assert pareto.points(figures, "ndcg@10", "p95_ms")["a"] == (0.5, None)
-    assert pareto.points(figures, "ndcg@10", "calls") == {"a": (0.5, 1.5), "b": (0.5, None)}
-    assert pareto.points(figures, "ndcg@10", "tokens")["a"] == (0.5, 30.0)
+    assert costs.points(figures, "ndcg@10", "p50_ms")["a"] == (0.5, 12.0)
+    assert costs.points(figures, "ndcg@10", "p95_ms")["a"] == (0.5, None)
+    assert costs.points(figures, "ndcg@10", "calls") == {"a": (0.5, 1.5), "b": (0.5, None)}
+    assert costs.points(figures, "ndcg@10", "tokens")["a"] == (0.5, 30.0)
     with pytest.raises(ValueError, match="cost='euro'; there are: p50_ms, p95_ms, calls, tokens"):
-        pareto.points(figures, "ndcg@10", "euro")
+        costs.points(figures, "ndcg@10", "euro")
 
 
 def test_disagreement_by_hand():
@@ -178,7 +178,7 @@ def test_disagreement_by_hand():
         "q2": {"a": [], "b": []},
         "alone": {"a": ["x"]},
     }
-    found = {one.question: one for one in disagreement.disagreements(HAND, M, rankings)}
+    found = {one.question: one for one in comparison.disagreements(HAND, M, rankings)}
     assert found["q0"].spread == pytest.approx(1.0)
     assert (found["q0"].best, found["q0"].worst) == (("a",), ("b",))
     assert found["q0"].apart == pytest.approx(1 - (1 + 1 / 3 + 1 / 3) / 3)
@@ -186,19 +186,19 @@ def test_disagreement_by_hand():
     assert (found["q2"].apart, found["q2"].spread) == (0.0, pytest.approx(0.1))
     assert (found["q3"].apart, found["q3"].spread) == (None, pytest.approx(0.2))
     assert (found["alone"].apart, found["alone"].spread, found["alone"].best) == (None, None, ())
-    order = [one.question for one in disagreement.disagreements(HAND, M, rankings)]
+    order = [one.question for one in comparison.disagreements(HAND, M, rankings)]
     assert order == ["q1", "q0", "q3", "q2", "alone"]
-    first = disagreement.disagreements(HAND, M, rankings, depth=1)
+    first = comparison.disagreements(HAND, M, rankings, depth=1)
     assert {one.question: one.apart for one in first}["q0"] == pytest.approx(2 / 3)
 
 
 def test_questions_that_moved_by_hand():
-    found = disagreement.moved(HAND, "b", "a", M)
+    found = comparison.moved(HAND, "b", "a", M)
     assert found.improved == (("q1", 1.0),)
     assert found.worse == (("q0", -1.0),)
     assert found.same == ("q2",)
     assert found.n == 3
-    found = disagreement.moved(HAND, "c", "a", M)
+    found = comparison.moved(HAND, "c", "a", M)
     assert [question for question, _ in found.improved] == ["q1", "q3"]
     assert [question for question, _ in found.worse] == ["q0", "q2"]
-    assert disagreement.moved(HAND, "gone", "a", M).n == 0
+    assert comparison.moved(HAND, "gone", "a", M).n == 0

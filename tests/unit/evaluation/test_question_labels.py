@@ -9,8 +9,7 @@ from core.domain.relevance import RelevantLabel
 from core.domain.types import Hit, Link, Passage, Query, RouteResult, Run, Span
 from core.evaluation.counting import place
 from core.evaluation.dataset import Complaint, LabelledSet, Question
-from core.evaluation.gold import Gold
-from core.evaluation.judged_answers import judge_answers
+from core.evaluation.gold import Gold, judge_answers
 from core.evaluation.labels import desk, run_labels
 from core.evaluation.outcome import Outcome
 from core.evaluation.scoring import route_values

@@ -18,7 +18,7 @@ from core.domain.types import Query
 from core.evaluation import dataset
 from core.evaluation.dataset import Generated, Question
 from core.evaluation.labels import desk, final
-from core.evaluation.questions import checks, draw, label_set, provenance, question_file, review
+from core.evaluation.questions import checks, draw, label_set, question_file, review
 from core.evaluation.questions.generate import FUTILE, generate
 from core.evaluation.questions.write import KINDS
 from core.store import Store
@@ -320,12 +320,12 @@ def test_figures_say_what_they_are_made_of():
         for n in range(3)
     ]
     own = Question("own", Query("?"))
-    assert provenance.note([own]) == ""
-    assert provenance.block([own]) == {}
-    assert provenance.note([*made, own]) == (
+    assert question_file.note([own]) == ""
+    assert question_file.block([own]) == {}
+    assert question_file.note([*made, own]) == (
         "3 of 4 questions were written by m, with their labels; people have accepted 2 of them."
     )
-    assert provenance.note(made[1:]).startswith("All 2 questions were written by m")
+    assert question_file.note(made[1:]).startswith("All 2 questions were written by m")
 
 
 # ---- checks as such

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from core.domain.errors import BadInput
 from core.evaluation import summary
-from core.evaluation.losses import EVERY, family_level
-from core.evaluation.losses import losses as losses_of
+from core.evaluation.pairs import EVERY, family_level
+from core.evaluation.pairs import losses as losses_of
 from core.evaluation.release.checks import LABEL_MORE
 from core.evaluation.release.checks import figures_of as figures_of_route
 from core.evaluation.release.command import command

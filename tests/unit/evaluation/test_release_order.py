@@ -6,7 +6,7 @@ import pytest
 
 from core.domain.errors import BadInput
 from core.domain.settings import Settings
-from core.evaluation.losses import Loss
+from core.evaluation.pairs import Loss
 from core.evaluation.release.checks import checks
 from core.evaluation.release.checks import figures_of as figures_of_route
 from core.evaluation.release.criteria import Criteria

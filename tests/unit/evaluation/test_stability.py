@@ -8,7 +8,7 @@ import pytest
 from core.analysis.metrics import COMPARED, UNJUDGED, by_question
 from core.domain.format import number
 from core.domain.types import Query
-from core.evaluation import answer_figures, deciding, stability, summary, verdict
+from core.evaluation import deciding, scoring, stability, summary, verdict
 from core.evaluation import text as sentences
 from core.evaluation.comparison import against, differences
 from core.evaluation.dataset import LabelledSet, Question
@@ -225,6 +225,6 @@ def test_answers_of_further_rounds_are_compared_too():
     assert one["means"] == [0.75, 0.75]
     assert (one["sd"], one["changed"], one["deltas"]) == (0.0, 0.5, [0.75, 0.75])
     assert M not in figures["stability"]["routes"]["asks"]
-    assert answer_figures.measured(labelled, later, ["asks"])["asks"]["q3"]["correct"] == 0.0
+    assert scoring.measured(labelled, later, ["asks"])["asks"]["q3"]["correct"] == 0.0
     assert figures["decision"]["best_so_far"] is None
     assert sentences.rounds(figures)[0].startswith("asks over 2 rounds: mean")

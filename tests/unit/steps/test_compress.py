@@ -12,7 +12,7 @@ from core.domain.errors import BadInput, ModelFailed, Unavailable
 from core.domain.needs import Need
 from core.domain.types import Query
 from core.engine.request import Request
-from core.evaluation.quotes import best_sentence, survived
+from core.evaluation.reading_losses import best_sentence, survived
 from core.routes.registry import routes
 from core.steps.compress import numbers, tokens
 from core.steps.refine import cut

@@ -17,8 +17,8 @@ from core.backends.trained_files import write_trained
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Query
 from core.engine.request import Request
+from core.evaluation.calibration import reliability
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.reliability import reliability
 from core.steps import Memo, Steps
 from core.steps.evaluate import thresholds
 from core.steps.trace import Trace
