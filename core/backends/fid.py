@@ -10,13 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from core.backends.admission import ModelQueue
-from core.backends.weights import ask_hub, clean
-from core.domain import full_set
-from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable, describe
+from core.backends.weights import clean, from_here_or_hub
+from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable
 from core.domain.once import Once
 
 if TYPE_CHECKING:
@@ -44,26 +44,6 @@ class FusedReading:
     cut: tuple[int, ...] = ()  # positions of passages longer than the model is given
 
 
-class FusionReader(Protocol):
-    """Answers from several passages at once; their order means nothing to it."""
-
-    @property
-    def name(self) -> str: ...
-
-    def read(
-        self,
-        text: str,
-        passages: Sequence[Passage],
-        *,
-        max_tokens: int,
-        timeout: float,
-        cancel: threading.Event,
-    ) -> FusedReading:
-        """Answer `text` from `passages`. Raises ModelFailed, ModelTimedOut (after `timeout` seconds in all)
-        or Cancelled.
-        """
-
-
 class FusionInDecoder:
     """A T5 of transformers, by name or folder, on the processor; safe to call from any thread."""
 
@@ -82,7 +62,9 @@ class FusionInDecoder:
         timeout: float,
         cancel: threading.Event,
     ) -> FusedReading:
-        """Decode greedily, at most `max_tokens`."""
+        """Answer `text` from `passages`, decoding greedily at most `max_tokens`. Raises ModelFailed,
+        ModelTimedOut (after `timeout` seconds in all) or Cancelled.
+        """
         import torch
         from transformers import StoppingCriteriaList
         from transformers.modeling_outputs import BaseModelOutput
@@ -91,13 +73,10 @@ class FusionInDecoder:
             raise ModelFailed(f"{self.name} received no passage to read")
         given = [clean(f"question: {text} title: {p.title} context: {p.text}") for p in passages]
         with self._turns.slot(cancel=cancel), torch.no_grad():
-            check = _clock(self.name, timeout, cancel)
-            tokens, cut = self._tokens(given)
-            states = self._encode(tokens.input_ids, tokens.attention_mask, check)
-            mask = tokens.attention_mask.reshape(1, -1)
-            stop = _Stop(check)
+            stop = _Stop(self.name, timeout, cancel)
+            states, mask, cut = self._encoded(given, stop.check)
             out = self._model.generate(
-                encoder_outputs=BaseModelOutput(last_hidden_state=states.reshape(1, -1, states.shape[-1])),
+                encoder_outputs=BaseModelOutput(last_hidden_state=states),
                 attention_mask=mask,
                 max_new_tokens=max_tokens,
                 do_sample=False,
@@ -111,29 +90,24 @@ class FusionInDecoder:
             written = out.sequences[0][1:]  # the first one only starts the decoder
             said = self._tokenizer.decode(written, skip_special_tokens=True).strip()
         shares = _shares(out.cross_attentions, len(passages))
-        return FusedReading(said, shares, int(mask.sum()), len(written), cut)
+        return FusedReading(said, shares, int(mask.sum()), len(written), tuple(cut))
 
-    def _tokens(self, given: list[str]) -> tuple[Any, tuple[int, ...]]:
+    def _encoded(self, given: list[str], check: Callable[[], None]) -> tuple[Any, Any, list[int]]:
+        """Return the states of all passages' tokens, shape (1, passages x tokens, width), their mask, and the
+        positions of truncated passages. Each passage is encoded by itself: none sees another here.
+        """
+        import torch
+
         tokens = self._tokenizer(
             given, truncation=True, max_length=MAX_PASSAGE_TOKENS, padding="longest", return_tensors="pt"
         )
-        full = [at for at, mask in enumerate(tokens.attention_mask) if int(mask.sum()) == MAX_PASSAGE_TOKENS]
-        return tokens, tuple(
-            at for at in full if len(self._tokenizer(given[at]).input_ids) > MAX_PASSAGE_TOKENS
-        )
-
-    def _encode(self, ids: Any, mask: Any, check: Callable[[], None]) -> Any:
-        """Each row by itself, shape (passages, tokens, width): no passage sees another here."""
-        import torch
-
+        full = np.flatnonzero(tokens.attention_mask.sum(1) == MAX_PASSAGE_TOKENS).tolist()
+        cut = [at for at in full if len(self._tokenizer(given[at]).input_ids) > MAX_PASSAGE_TOKENS]
         states = []
-        for start in range(0, len(ids), BATCH):
+        for ids, mask in zip(tokens.input_ids.split(BATCH), tokens.attention_mask.split(BATCH), strict=True):
             check()
-            rows = slice(start, start + BATCH)
-            states.append(
-                self._model.get_encoder()(input_ids=ids[rows], attention_mask=mask[rows]).last_hidden_state
-            )
-        return torch.cat(states)
+            states.append(self._model.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state)
+        return torch.cat(states).flatten(0, 1)[None], tokens.attention_mask.reshape(1, -1), cut
 
 
 class FusionReaders:
@@ -141,9 +115,9 @@ class FusionReaders:
 
     def __init__(self, settings: Settings) -> None:
         self._name = settings.fid_model
-        self._readers: Once[str, FusionReader] = Once()
+        self._readers: Once[str, FusionInDecoder] = Once()
 
-    def get(self) -> FusionReader:
+    def get(self) -> FusionInDecoder:
         """Return the configured reader. Raises Unavailable with instructions."""
         if not self._name:
             raise Unavailable(f"no Fusion-in-Decoder model is set: {HOW}")
@@ -153,30 +127,28 @@ class FusionReaders:
 class _Stop:
     """Ends writing that is no longer wanted; raising inside the library would leave its state half done."""
 
-    def __init__(self, check: Callable[[], None]) -> None:
-        self._check = check
+    def __init__(self, name: str, timeout: float, cancel: threading.Event) -> None:
+        self._name, self._timeout, self._cancel = name, timeout, cancel
+        self._deadline = time.monotonic() + timeout
         self.error: Exception | None = None
+
+    def check(self) -> None:
+        """Raise Cancelled or ModelTimedOut if it is time to end."""
+        if self._cancel.is_set():
+            raise Cancelled(f"stopped while {self._name} was reading")
+        if time.monotonic() > self._deadline:
+            raise ModelTimedOut(
+                f"{self._name} did not answer within {self._timeout:.3g} s; give fewer passages"
+            )
 
     def __call__(self, input_ids: Any, *_: Any, **__: Any) -> Any:
         import torch
 
         try:
-            self._check()
+            self.check()
         except (Cancelled, ModelTimedOut) as error:
             self.error = error
         return torch.full((len(input_ids),), self.error is not None, dtype=torch.bool)
-
-
-def _clock(name: str, timeout: float, cancel: threading.Event) -> Callable[[], None]:
-    deadline = time.monotonic() + timeout
-
-    def check() -> None:
-        if cancel.is_set():
-            raise Cancelled(f"stopped while {name} was reading")
-        if time.monotonic() > deadline:
-            raise ModelTimedOut(f"{name} did not answer within {timeout:.3g} s; give fewer passages")
-
-    return check
 
 
 def _shares(attentions: Any, passages: int) -> tuple[float, ...]:
@@ -195,43 +167,27 @@ def _shares(attentions: Any, passages: int) -> tuple[float, ...]:
 
 
 def _load(name: str) -> tuple[Any, Any]:
-    full_set.require()
-    folder = Path(name).expanduser()
-    place = str(folder) if folder.is_dir() else name
-    try:
-        try:
-            model, told, tokenizer = _open(place, local=True)
-        except (OSError, ValueError):  # what transformers raises for a file that is not on this machine
-            if folder.is_dir():
-                raise
-            ask_hub(name)
-            model, told, tokenizer = _open(place, local=False)
-    except Exception as error:  # the library and the hub's client raise whatever they like
-        raise Unavailable(
-            f"Fusion-in-Decoder model {name!r} cannot be loaded; {HOW} ({describe(error)[:300]})"
-        ) from error
-    if model.config.model_type != "t5" or told["missing_keys"] or told["mismatched_keys"]:
+    def opened(place: str, **local: Any) -> tuple[Any, Any, Any]:
+        import torch
+        from transformers import AutoConfig, AutoTokenizer, T5ForConditionalGeneration
+
+        config = AutoConfig.from_pretrained(place, **local)
+        if config.model_type != "t5":
+            raise Unavailable(f"{name!r} is a {config.model_type} model, not a T5; {HOW}")
+        loaded: Any = T5ForConditionalGeneration.from_pretrained(
+            place,
+            config=config,
+            key_mapping=WRAPPED,
+            output_loading_info=True,
+            dtype=torch.float32,
+            attn_implementation="eager",  # others do not give the attention
+            **local,
+        )
+        return *loaded, AutoTokenizer.from_pretrained(place, **local)
+
+    model, told, tokenizer = from_here_or_hub(name, opened, "Fusion-in-Decoder model", HOW)
+    if told["missing_keys"] or told["mismatched_keys"]:
         lacks = sorted(map(str, told["missing_keys"]))
         why = f"lacks {len(lacks)} of T5's weights, such as {lacks[0]}" if lacks else "is not a T5"
         raise Unavailable(f"{name!r} {why}; {HOW}")
     return model.eval(), tokenizer
-
-
-def _open(place: str, *, local: bool) -> tuple[Any, Any, Any]:
-    import torch
-    from transformers import AutoConfig, AutoTokenizer, T5ForConditionalGeneration
-
-    config = AutoConfig.from_pretrained(place, local_files_only=local)
-    if config.model_type != "t5":
-        raise ValueError(f"it is a {config.model_type} model, not a T5")
-    loaded: Any = T5ForConditionalGeneration.from_pretrained(
-        place,
-        config=config,
-        local_files_only=local,
-        key_mapping=WRAPPED,
-        output_loading_info=True,
-        dtype=torch.float32,
-        attn_implementation="eager",  # others do not give the attention
-    )
-    model, told = loaded
-    return model, told, AutoTokenizer.from_pretrained(place, local_files_only=local)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,26 +25,6 @@ WEIGHTS, ROWS, STARTS, TERMS = "weights.npy", "rows.npy", "starts.npy", "terms.j
 BATCH = 8
 STEP = 4 * BATCH  # passages between two looks at Stop
 TermWeights = list[tuple[str, float]]  # heaviest first, ties by term
-
-
-class SparseEncoder(Protocol):
-    """Turns texts into weights over a vocabulary; questions and passages may be weighed differently."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def terms(self) -> Sequence[str]:
-        """The vocabulary: the term of each column."""
-
-    def encode(self, texts: Sequence[str]) -> csr_matrix:
-        """Weights of passages, shape (n, terms), float32, none negative."""
-
-    def encode_query(self, text: str) -> csr_matrix:
-        """Weights of a question, shape (1, terms)."""
-
-    def expansion(self, text: str) -> TermWeights:
-        """Return the weighted terms of a question, including terms it does not contain."""
 
 
 class SpladeEncoder:
@@ -144,15 +124,21 @@ class LearnedSparseIndex:
 
 
 def write_index(
-    texts: Sequence[str], encoder: SparseEncoder, folder: Path, check: Callable[[int], None] = lambda _: None
+    texts: Sequence[str],
+    encoder: SpladeEncoder,
+    folder: Path,
+    check: Callable[[int], None] = lambda _: None,
+    encode: Callable[[Sequence[str]], csr_matrix] | None = None,
 ) -> None:
-    """Build the index of `texts`, in row order, in a new `folder`; `check` is called with the row reached."""
+    """Build the index of `texts`, in row order, in a new `folder`; `check` is called with the row reached,
+    `encode` weighs in place of the encoder.
+    """
     from scipy.sparse import csr_matrix, vstack
 
     blocks = [csr_matrix((0, len(encoder.terms)), dtype=np.float32)]
     for start in range(0, len(texts), STEP):
         check(start)
-        blocks.append(encoder.encode(texts[start : start + STEP]))
+        blocks.append((encode or encoder.encode)(texts[start : start + STEP]))
     by_term = vstack(blocks).tocsc()
     by_term.sort_indices()
     folder.mkdir()

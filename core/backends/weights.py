@@ -8,42 +8,35 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from core.domain import full_set
 from core.domain.errors import Unavailable, describe
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 HUB_S = 5.0  # to wait for the hub's first word
+CODE = "trust_remote_code"  # in transformers' message on weights that come with code: nobody is asked here
 Kind = Literal["CrossEncoder", "MultiVectorEncoder", "SparseEncoder"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Marks:
-    """The marks of a kind of model: the type the library saved, or the architecture's name."""
-
-    what: str
-    example: str
-    types: tuple[str, ...]
-    architectures: tuple[str, ...]  # endings
-
-
-_KINDS: dict[Kind, _Marks] = {
-    "CrossEncoder": _Marks(
+# By kind: what it is called, an example, the types that the library saves, and endings of architectures.
+_KINDS: dict[Kind, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {
+    "CrossEncoder": (
         "cross-encoder",
         "cross-encoder/ms-marco-MiniLM-L6-v2",
         ("CrossEncoder",),
         ("ForSequenceClassification",),
     ),
-    "MultiVectorEncoder": _Marks(
+    "MultiVectorEncoder": (
         "ColBERT model",
         "colbert-ir/colbertv2.0",
         ("MultiVectorEncoder", "ColBERT"),
         ("HF_ColBERT", "ForRetrieval"),
     ),
-    "SparseEncoder": _Marks(
+    "SparseEncoder": (
         "learned sparse model",
         "naver/splade-v3",
         ("SparseEncoder",),
@@ -54,54 +47,54 @@ _KINDS: dict[Kind, _Marks] = {
 
 def load(kind: Kind, name: str) -> Any:
     """Load the model `name` (of the hub, or a folder) on the processor. Raises Unavailable in one line."""
-    marks = _KINDS[kind]
-    folder = Path(name).expanduser()
-    place = str(folder) if folder.is_dir() else name
-    full_set.require()
-    get = f"use a model of the hub such as {marks.example}, or its folder"
-    try:
+    what, example, types, endings = _KINDS[kind]
+    advice = f"use a model of the hub such as {example}, or its folder"
+
+    def opened(place: str, **local: Any) -> tuple[Any, str | None, list[str]]:
         import sentence_transformers
 
-        load_as = getattr(sentence_transformers, kind)
-        try:
-            model: Any = load_as(place, device="cpu", local_files_only=True)
-        except (OSError, ValueError):  # what transformers raises for a file that is not on this machine
-            if folder.is_dir():
-                raise
-            ask_hub(name)
-            model = load_as(place, device="cpu")
-        saved, architectures = _declared(place)
-    except Exception as error:  # the library and the hub's client raise whatever they like
-        raise Unavailable(
-            f"{marks.what} {name!r} cannot be loaded; {get} ({describe(error)[:300]})"
-        ) from error
-    if saved not in marks.types and not any(a.endswith(marks.architectures) for a in architectures):
+        model = getattr(sentence_transformers, kind)(place, device="cpu", **local)
+        saved = _declared(place, "config_sentence_transformers.json").get("model_type")
+        return model, saved, _declared(place, "config.json").get("architectures") or []
+
+    model, saved, architectures = from_here_or_hub(name, opened, what, advice)
+    if saved not in types and not any(one.endswith(endings) for one in architectures):
         found = saved or ", ".join(architectures) or "no stated kind"
-        raise Unavailable(f"{name!r} holds {found}, not a trained {marks.what}; {get}")
+        raise Unavailable(f"{name!r} holds {found}, not a trained {what}; {advice}")
     model.eval()
     return model
 
 
-def ask_hub(name: str) -> None:
-    """Raise the hub's error within seconds; loading would retry for a minute."""
-    from huggingface_hub import HfApi
+def from_here_or_hub(name: str, opened: Callable[..., T], what: str, advice: str) -> T:
+    """Return what `opened` makes of a model by folder or name, with `local_files_only=True` if it is
+    on this machine: then nobody is asked. Raises Unavailable in one line.
+    """
+    full_set.require()
+    folder = Path(name).expanduser()
+    try:
+        try:
+            return opened(str(folder) if folder.is_dir() else name, local_files_only=True)
+        except (OSError, ValueError):  # what transformers raises for a file that is not on this machine
+            if folder.is_dir():
+                raise
+            from huggingface_hub import HfApi
 
-    log.info("%s is not on this machine: asking the model hub", name)
-    HfApi().model_info(name, timeout=HUB_S)
+            log.info("%s is not on this machine: asking the model hub", name)
+            HfApi().model_info(name, timeout=HUB_S)  # fails within seconds; loading would retry for a minute
+            return opened(name)
+    except Unavailable:
+        raise
+    except Exception as error:  # the library and the hub's client raise whatever they like
+        why = "it comes with code, which is not run here" if CODE in str(error) else describe(error)[:300]
+        raise Unavailable(f"{what} {name!r} cannot be loaded; {advice} ({why})") from error
 
 
-def _declared(place: str) -> tuple[str | None, list[str]]:
-    """Return the type the library recorded, and the architectures of the weights."""
+def _declared(place: str, file: str) -> dict[str, Any]:
     from sentence_transformers.util import load_file_path
 
-    def read(file: str) -> dict[str, Any]:
-        path = load_file_path(place, file, local_files_only=True)  # they came with the weights
-        found = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
-        return found if isinstance(found, dict) else {}
-
-    return read("config_sentence_transformers.json").get("model_type"), read("config.json").get(
-        "architectures"
-    ) or []
+    path = load_file_path(place, file, local_files_only=True)  # it came with the weights
+    found = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
+    return found if isinstance(found, dict) else {}
 
 
 def clean(text: str) -> str:

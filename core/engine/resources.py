@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from core.backends import fusion_weights
-from core.backends.fid import FusionReader, FusionReaders
+from core.backends.fid import FusionInDecoder, FusionReaders
 from core.backends.rerankers import Rerankers
 from core.corpus.enrichments.store import Opened
 from core.corpus.tables import Tables
@@ -162,7 +162,7 @@ class Resources:
         """Return the rerankers of this process, each loaded on first use."""
         return self._rerankers
 
-    def fid(self) -> FusionReader:
+    def fid(self) -> FusionInDecoder:
         """Return the configured Fusion-in-Decoder model, loaded on first use. Raises Unavailable."""
         return self._fid.get()
 

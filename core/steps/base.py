@@ -32,7 +32,7 @@ from core.steps.memo import CallCharge, Memo, Work, under_way
 from core.steps.trace import OpenSpan, Trace
 
 if TYPE_CHECKING:
-    from core.backends.fid import FusionReader
+    from core.backends.fid import FusionInDecoder
     from core.corpus.index import Corpus
     from core.domain.needs import Need
 
@@ -107,7 +107,7 @@ class Context:
     draw: int = 0  # from 1 on every model call has another seed than it would have
     llm_name: str = ""  # the table [models.NAME] of `llm`; "" for the default
     llm_context: int = 8192  # tokens of prompt and answer together
-    fid: Callable[[], FusionReader] | None = None  # loads the reader, or raises Unavailable
+    fid: Callable[[], FusionInDecoder] | None = None  # loads the reader, or raises Unavailable
     evaluator: Callable[[Which], Evaluator] = read_evaluator  # its thresholds and coefficients
     classifier: Callable[[], QuestionClassifier] = read_classifier  # of questions, for routers
     asker: Asker = field(default_factory=Asker)  # on whose behalf models are used

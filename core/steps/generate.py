@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from core.backends.fid import HOW, FusionReader
+from core.backends.fid import HOW, FusionInDecoder
 from core.backends.prompting.citations import NOT_ANSWERED, Draft, resolve, sentences
 from core.backends.prompting.prompts import ANSWER, EVIDENCE
 from core.backends.prompting.untrusted import harmless, quoted
@@ -271,7 +271,7 @@ class Generate(Refine):
         self.span.output = replace(draft.recorded(), attention=shares)
         return draft
 
-    def _reader(self) -> FusionReader:
+    def _reader(self) -> FusionInDecoder:
         if self.context.fid is None:
             raise Unavailable(f"no Fusion-in-Decoder model is set: {HOW}")
         return self.context.fid()

@@ -7,15 +7,13 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, cast
 
 from core.backends.admission import ModelQueue
 from core.backends.named_models import NamedModel, Packaged, packaged_folder, place
 from core.backends.onnx_text import OnnxText
-from core.backends.weights import ask_hub, clean, load
-from core.domain import full_set
-from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable, describe
+from core.backends.weights import clean, from_here_or_hub, load
+from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable
 from core.domain.text import searchable
 from core.domain.types import Passage
 
@@ -149,15 +147,9 @@ class YesReranker(BatchReranker):
         super().__init__()
         self.name = setting
         self._task = model.query
+        advice = f"use {model.name}={{its folder}}"
         where = place(setting, "reranker")
-        full_set.require()
-        try:
-            self._tokenizer, self._model = _load(where)
-        except Exception as error:  # the library and the hub's client raise whatever they like
-            raise Unavailable(
-                f"reranker {setting!r} cannot be loaded; use {model.name}={{its folder}}"
-                f" ({describe(error)[:300]})"
-            ) from error
+        self._tokenizer, self._model = from_here_or_hub(where, _opened, "reranker", advice)
         ids = [self._tokenizer.convert_tokens_to_ids(word) for word in ("yes", "no")]
         if None in ids or self._tokenizer.unk_token_id in ids or ids[0] == ids[1]:
             raise Unavailable(
@@ -171,12 +163,13 @@ class YesReranker(BatchReranker):
         self._room = min(model.tokens, most) - len(self._before) - len(self._after)
 
     def _pairs(self, text: str, passages: Sequence[Passage]) -> list[Any]:
-        return [self._ids(text, searchable(one.title, one.text)) for one in passages]
-
-    def _ids(self, text: str, passage: str) -> list[int]:
-        asked = f"<Instruct>: {self._task}\n<Query>: {clean(text)}\n<Document>: {clean(passage)}"
-        middle = self._tokenizer.encode(asked, add_special_tokens=False)[: max(1, self._room)]
-        return [*self._before, *middle, *self._after]
+        pairs = []
+        for one in passages:
+            passage = clean(searchable(one.title, one.text))
+            asked = f"<Instruct>: {self._task}\n<Query>: {clean(text)}\n<Document>: {passage}"
+            middle = self._tokenizer.encode(asked, add_special_tokens=False)[: max(1, self._room)]
+            pairs.append([*self._before, *middle, *self._after])
+        return pairs
 
     def _scores(self, batch: Sequence[Any]) -> list[float]:
         import torch
@@ -191,18 +184,10 @@ class YesReranker(BatchReranker):
         return found
 
 
-def _load(where: str) -> tuple[Any, Any]:
-    """Tokenizer and model, from this machine if they are here, else from the hub."""
+def _opened(place: str, **local: Any) -> tuple[Any, Any]:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    local = {"local_files_only": True}
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(where, **local)
-    except (OSError, ValueError):
-        if Path(where).is_dir():
-            raise
-        ask_hub(where)
-        local, tokenizer = {}, AutoTokenizer.from_pretrained(where)
-    model: Any = AutoModelForCausalLM.from_pretrained(where, dtype=torch.float32, **local)
+    tokenizer = AutoTokenizer.from_pretrained(place, **local)
+    model: Any = AutoModelForCausalLM.from_pretrained(place, dtype=torch.float32, **local)
     return tokenizer, model.eval()

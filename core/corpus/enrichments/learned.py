@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,6 @@ from core.backends.embedder import identity
 from core.backends.learned_sparse import (
     STEP,
     LearnedSparseIndex,
-    SparseEncoder,
     SpladeEncoder,
     TermWeights,
     weighed,
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 INDEX = "index"
 
 
-_models: Once[tuple[str, str], SparseEncoder] = Once(2)
+_models: Once[tuple[str, str], SpladeEncoder] = Once(2)
 
 
-def load(settings: Settings) -> SparseEncoder:
+def load(settings: Settings) -> SpladeEncoder:
     """One model for every corpus of the process, and another when its files were changed."""
     name = settings.sparse_model
     return _models.get((name, identity(name)), lambda: SpladeEncoder(name))
@@ -53,7 +53,7 @@ class LearnedSparse:
     cost = "one pass of the model over each passage"
     uses_llm = False
 
-    def __init__(self, load: Callable[[Settings], SparseEncoder] = load) -> None:
+    def __init__(self, load: Callable[[Settings], SpladeEncoder] = load) -> None:
         self._load = load
 
     def model(self, settings: Settings) -> str:
@@ -78,7 +78,8 @@ class LearnedSparse:
             unfinished = folder.parent / f".{self.name}-unfinished"
             kept = _Kept(encoder, unfinished, self.model(tools.settings))
             kept.ahead(texts, tools)
-            write_index(texts, kept, folder / INDEX, lambda at: tools.stages.tick(at, len(texts)))
+            check_stop = partial(tools.stages.tick, total=len(texts))
+            write_index(texts, encoder, folder / INDEX, check_stop, kept.encode)
             tools.stages.tick(len(texts), len(texts))
         shutil.rmtree(unfinished)
         return len(texts)
@@ -91,8 +92,7 @@ class LearnedSparse:
 class _Kept:
     """An encoder that keeps the weights of each batch of passages."""
 
-    def __init__(self, encoder: SparseEncoder, folder: Path, identity: str) -> None:
-        self.name, self.terms = encoder.name, encoder.terms
+    def __init__(self, encoder: SpladeEncoder, folder: Path, identity: str) -> None:
         self._encoder, self._identity = encoder, identity
         self._steps = KeptSteps(folder, _read)
 
@@ -112,14 +112,6 @@ class _Kept:
     def _content(self, texts: Sequence[str]) -> bytes:
         return json.dumps([self._identity, *texts]).encode()
 
-    def encode_query(self, text: str) -> csr_matrix:
-        """Encode a question with the encoder."""
-        return self._encoder.encode_query(text)
-
-    def expansion(self, text: str) -> TermWeights:
-        """Return the encoder's expansion of a question."""
-        return self._encoder.expansion(text)
-
 
 def _read(file: Path) -> csr_matrix:
     from scipy.sparse import load_npz
@@ -127,7 +119,7 @@ def _read(file: Path) -> csr_matrix:
     return load_npz(file).tocsr()
 
 
-def step(encoder: SparseEncoder, texts: Sequence[str]) -> bytes:
+def step(encoder: SpladeEncoder, texts: Sequence[str]) -> bytes:
     """Return the term weights of some texts, as a file for storage."""
     from scipy.sparse import save_npz
 
@@ -154,7 +146,7 @@ class Found:
 class TermIndex:
     """Inner products of term weights, exactly; safe in threads."""
 
-    def __init__(self, index: LearnedSparseIndex, encoder: SparseEncoder) -> None:
+    def __init__(self, index: LearnedSparseIndex, encoder: SpladeEncoder) -> None:
         """Pair an index with its encoder. Raises Unavailable if another encoder built the index."""
         if (encoder.name, list(encoder.terms)) != (index.model, index.terms):
             raise Unavailable(

@@ -87,12 +87,12 @@ def test_the_decoder_sees_the_passages_encoded_one_by_one(reader: FusionInDecode
             )
         return out.logits.numpy()
 
-    tokens, _ = reader._tokens([f"question: q title: {p.title} context: {p.text}" for p in PASSAGES[:4]])
+    given = [f"question: q title: {p.title} context: {p.text}" for p in PASSAGES[:4]]
     with torch.no_grad():
-        ours = reader._encode(tokens.input_ids, tokens.attention_mask, lambda: None)
+        ours, mask, _ = reader._encoded(given, lambda: None)
         padded = model(
-            encoder_outputs=BaseModelOutput(ours.reshape(1, -1, ours.shape[-1])),
-            attention_mask=tokens.attention_mask.reshape(1, -1),
+            encoder_outputs=BaseModelOutput(ours),
+            attention_mask=mask,
             decoder_input_ids=torch.tensor([[0, 9, 12]]),
         ).logits.numpy()
     np.testing.assert_allclose(padded, logits([0, 1, 2, 3]), atol=1e-4)
