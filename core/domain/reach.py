@@ -70,9 +70,15 @@ def named(host: str, *, private: bool) -> str | None:
     if host in METADATA_NAMES or host.endswith(tuple(f".{name}" for name in METADATA_NAMES)):
         return f"{host} serves cloud credentials; it is never called"
     address = literal(host)
-    if address is None and not private and (host == "localhost" or host.endswith(".localhost")):
+    if address is None and not private and loopback(host):
         address = IPv4Address("127.0.0.1")
     return None if address is None else refusal(address, private=private)
+
+
+def loopback(host: str) -> bool:
+    """Return True if a host is this machine."""
+    address = literal(host)
+    return address.is_loopback if address else host == "localhost" or host.endswith(".localhost")
 
 
 def literal(host: str) -> Address | None:

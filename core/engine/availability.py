@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from core.backends import calibrations
-from core.backends.llm.none import WHY as NO_MODEL
+from core.backends.llm.model import NO_MODEL
 from core.domain.errors import RouteScopeError
 from core.domain.models import PARAMETER
 from core.domain.needs import Need

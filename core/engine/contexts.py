@@ -12,7 +12,7 @@ from core.backends import calibrations, evaluators, question_classifier
 from core.backends.admission import Asker
 from core.backends.base import LLM, WebSearch
 from core.backends.cache_file import EmbeddingCache
-from core.backends.llm.none import NoLLM
+from core.backends.llm.model import NoLLM
 from core.corpus.corpus import Corpus
 from core.domain.needs import Need
 from core.domain.settings import Settings

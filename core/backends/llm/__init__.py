@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from core.backends.llm.cache import CompletionCache
-from core.backends.llm.model import CachedLLM, EmbeddedLLM, ReflectionLLM, RemoteLLM
+from core.backends.llm.launch import ServerState
+from core.backends.llm.model import CachedLLM, EmbeddedLLM, RemoteLLM
 from core.backends.llm.recordings import Recordings
-from core.backends.llm.state import ServerState
 from core.domain.errors import Unavailable
 from core.domain.settings import PROJECT, Settings
 
@@ -21,13 +21,8 @@ def load_llm(settings: Settings, *, recordings: Path = RECORDINGS) -> CachedLLM:
     """Return the configured model's client; starts and fetches nothing. Raises BadInput for an invalid name
     or URL.
     """
-    return CachedLLM(
-        RemoteLLM(settings) if settings.llm_base_url else EmbeddedLLM(settings),
-        cache=CompletionCache(settings.home / "cache" / "answers.sqlite", settings.llm_cache_mb),
-        recordings=Recordings(recordings),
-        mode=settings.llm_mode,
-        daily=settings.daily_tokens,
-    )
+    backend = RemoteLLM(settings) if settings.llm_base_url else EmbeddedLLM(settings)
+    return _cached(backend, settings, recordings)
 
 
 def load_reflection(settings: Settings) -> CachedLLM:
@@ -39,10 +34,14 @@ def load_reflection(settings: Settings) -> CachedLLM:
             "no reflection-token model is set up: serve one such as selfrag/selfrag_llama2_7b on a GPU "
             "(vllm serve selfrag/selfrag_llama2_7b), then set ROUTESCOPE_SELF_RAG_BASE_URL=http://host:8000/v1"
         )
+    return _cached(RemoteLLM(settings, reflection=True), settings, RECORDINGS)
+
+
+def _cached(backend: RemoteLLM | EmbeddedLLM, settings: Settings, recordings: Path) -> CachedLLM:
     return CachedLLM(
-        ReflectionLLM(settings),
+        backend,
         cache=CompletionCache(settings.home / "cache" / "answers.sqlite", settings.llm_cache_mb),
-        recordings=Recordings(RECORDINGS),
+        recordings=Recordings(recordings),
         mode=settings.llm_mode,
         daily=settings.daily_tokens,
     )

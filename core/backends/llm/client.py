@@ -10,6 +10,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -40,13 +41,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 LOOK_S = 0.02  # how often a waiting thread looks at its cancel event
-HINTS = {
-    401: "refused the API key (401); set llm_api_key",
-    403: "refuses access (403) with this API key",
-    404: "knows no such model or address (404); check llm and llm_base_url",
-    429: "is asked too often or the quota is used up (429)",
-    503: "is overloaded or still loading (503)",
-}
 WHICH = "deadline of one call: the setting llm_timeout_s"
 
 
@@ -69,7 +63,13 @@ class Thinking:
 class ChatClient:
     """One endpoint, one model, any number of threads. Nothing is imported or opened before the first call."""
 
-    hints = HINTS
+    hints: Mapping[int, str] = {
+        401: "refused the API key (401); set llm_api_key",
+        403: "refuses access (403) with this API key",
+        404: "knows no such model or address (404); check llm and llm_base_url",
+        429: "is asked too often or the quota is used up (429)",
+        503: "is overloaded or still loading (503)",
+    }
 
     def __init__(
         self,
@@ -205,18 +205,13 @@ class ChatClient:
         if changed(known.get()) != known.get():
             known.change(changed)
         if not known.get().context_from:
-            size = self._window(min(CONNECT_S, attempt.left()), attempt.cancel)
+            size, left = None, min(CONNECT_S, attempt.left())
+            with suppress(ModelFailed, ValueError, RecursionError):
+                listed = run_call(self._get(f"{self.base_url}/models"), "", left, attempt.cancel)
+                size = context_of(json.loads(listed), self.model)
             known.change(
                 partial(replace, context=size, context_from="its list of models" if size else "not told")
             )
-
-    def _window(self, timeout: float, cancel: threading.Event) -> int | None:
-        """Return the context length in tokens from the service's list of models, or None if it is missing."""
-        try:
-            listed = json.loads(run_call(self._get(f"{self.base_url}/models"), "", timeout, cancel))
-            return context_of(listed, self.model)
-        except (ModelFailed, ValueError, RecursionError):
-            return None
 
     def _asked(self, request: LLMRequest, profile: Profile, attempt: _Attempt) -> Completion:
         """One answer to one form of the request; failures that may pass are tried again."""
@@ -229,7 +224,7 @@ class ChatClient:
                 shown, _ = reasoning.split(text, unopened=profile.unopened, ended=False)
                 written(self._words.clean(shown))
 
-        charge = charging.current()
+        charge, created = charging.current(), attempt.created
         for nth in range(pace.AGAIN + 1):
             self._wait(attempt)
             try:
@@ -241,9 +236,7 @@ class ChatClient:
                     attempt.timeout,
                     WHICH,
                 )
-                found = self._read(
-                    data, request, ms=ms, created=attempt.created, profile=profile, limit=limit(fields)
-                )
+                found = replace(self._read(data, request, profile, limit(fields)), ms=ms, created=created)
                 return wire.without_secrets(found, self._words)
             except (wire.Passing, ConnectionLost) as error:
                 if isinstance(error, ConnectionLost) and (self._embedded or not error.midway):
@@ -282,7 +275,8 @@ class ChatClient:
         Raises Cancelled.
         """
         try:
-            told = run_call(self._props(), self._words.label, min(timeout, CONNECT_S), cancel)
+            props = self._get(f"{self.base_url.removesuffix('/v1')}/props")
+            told = run_call(props, self._words.label, min(timeout, CONNECT_S), cancel)
             found = json.loads(told)["total_slots"]
             if type(found) is int and found >= 1:
                 return found
@@ -295,9 +289,6 @@ class ChatClient:
             self._words.excerpt(why),
         )
         return 1
-
-    async def _props(self) -> bytes:
-        return await self._get(f"{self.base_url.removesuffix('/v1')}/props")
 
     async def _get(self, url: str) -> bytes:
         import httpx2
@@ -381,12 +372,8 @@ class ChatClient:
     def _create(self, client: openai.AsyncOpenAI) -> Callable[..., Any]:
         return client.chat.completions.with_raw_response.create
 
-    def _read(
-        self, data: bytes, request: LLMRequest, *, ms: float, created: str, profile: Profile, limit: int
-    ) -> Completion:
-        return wire.read(
-            data, request, self._words, model=self.model, ms=ms, created=created, profile=profile, limit=limit
-        )
+    def _read(self, data: bytes, request: LLMRequest, profile: Profile, limit: int) -> Completion:
+        return wire.read(data, request, self._words, self.model, profile, limit)
 
     def _open(self) -> openai.AsyncOpenAI:
         """Create the client on the loop's thread; reads have no timeout, as a call ends by its own

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from core.backends.base import Completion, LLMRequest, TokenLogprob
@@ -15,14 +14,6 @@ from core.backends.llm.profile import Profile
 if TYPE_CHECKING:
     import openai
 
-HINTS = {
-    401: "refused the API key (401); set self_rag_api_key",
-    403: "refuses access (403) with this API key",
-    404: "knows no such model or address (404); check self_rag_model and self_rag_base_url",
-    429: "is asked too often or the quota is used up (429)",
-    503: "is overloaded or still loading (503)",
-}
-
 
 class CompletionsClient(ChatClient):
     """As `ChatClient`; a request's only message is the whole prompt, sent as it is.
@@ -31,18 +22,11 @@ class CompletionsClient(ChatClient):
     servers that do not know these options must ignore them. Nothing is streamed.
     """
 
-    hints = HINTS
-
-    def complete(
-        self,
-        request: LLMRequest,
-        *,
-        timeout: float,
-        cancel: threading.Event,
-        written: Callable[[str], None] | None = None,  # noqa: ARG002 - see above
-    ) -> Completion:
-        """As `ChatClient.complete`."""
-        return super().complete(request, timeout=timeout, cancel=cancel)
+    hints: Mapping[int, str] = {
+        **ChatClient.hints,
+        401: "refused the API key (401); set self_rag_api_key",
+        404: "knows no such model or address (404); check self_rag_model and self_rag_base_url",
+    }
 
     def _fields(self, request: LLMRequest, _profile: Profile, _stream: bool) -> dict[str, Any]:
         fields: dict[str, Any] = {
@@ -67,22 +51,11 @@ class CompletionsClient(ChatClient):
     def _create(self, client: openai.AsyncOpenAI) -> Callable[..., Any]:
         return client.completions.with_raw_response.create
 
-    def _read(
-        self,
-        data: bytes,
-        request: LLMRequest,
-        *,
-        ms: float,
-        created: str,
-        profile: Profile,  # noqa: ARG002 - nothing is learned of it
-        limit: int,  # noqa: ARG002
-    ) -> Completion:
-        return read(data, request, self._words, model=self.model, ms=ms, created=created)
+    def _read(self, data: bytes, request: LLMRequest, _profile: Profile, _limit: int) -> Completion:
+        return read(data, request, self._words, self.model)
 
 
-def read(
-    data: bytes, request: LLMRequest, words: wire.EndpointWords, *, model: str, ms: float, created: str
-) -> Completion:
+def read(data: bytes, request: LLMRequest, words: wire.EndpointWords, model: str) -> Completion:
     """Read the completion in a response body. Raises ModelFailed for anything that is not a usable answer."""
     answer, choice = wire.choice_of(data, words)
     text, finish = choice.get("text"), wire.finish_of(choice)
@@ -91,7 +64,7 @@ def read(
     logprobs = _logprobs(choice.get("logprobs"), words) if request.top_logprobs else ()
     if not text.strip() and not logprobs:
         raise words.failed(f"answered with an empty text (finish: {finish})")
-    return wire.completion(answer, text, finish, logprobs, model=model, ms=ms, created=created)
+    return wire.completion(answer, text, finish, logprobs, model)
 
 
 def _logprobs(given: Any, words: wire.EndpointWords) -> tuple[TokenLogprob, ...]:

@@ -8,11 +8,9 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from ipaddress import ip_address
 from pathlib import Path
+from typing import Any, NoReturn
 from urllib.parse import urlsplit
-
-from pydantic import SecretStr
 
 from core.backends import admission
 from core.backends.base import Completion, LLMRequest
@@ -20,54 +18,59 @@ from core.backends.llm import catalogue, charging
 from core.backends.llm.cache import CompletionCache, key_of
 from core.backends.llm.client import ChatClient, Thinking
 from core.backends.llm.completions import CompletionsClient
-from core.backends.llm.launch import EmbeddedServer
+from core.backends.llm.launch import EmbeddedServer, ServerState
 from core.backends.llm.profile import StoredProfile
 from core.backends.llm.recordings import Recordings
-from core.backends.llm.state import ServerState
 from core.backends.llm.wire import ConnectionLost
+from core.domain import reach
 from core.domain.errors import BadInput, Unavailable
 from core.domain.models import filled
 from core.domain.program import INSTALLED
-from core.domain.reach import split
 from core.domain.settings import Settings
 
+NO_MODEL = "this run does not call a model"
 INSTALL = "pip install 'routescope[models]'" if INSTALLED else "make full"
 Written = Callable[[str], None] | None  # called with the text so far
 
 
+class NoLLM:
+    """The model of a run that is to ask none: it refuses every call, so that optional uses are left out."""
+
+    model, endpoint, local = "none", "none", False
+
+    def status(self) -> str | None:
+        """Why no call can be made."""
+        return NO_MODEL
+
+    def complete(self, *_: Any, **__: Any) -> NoReturn:
+        """Raise Unavailable."""
+        raise Unavailable(NO_MODEL)
+
+
 class RemoteLLM:
-    """A model behind an OpenAI-compatible base URL."""
+    """A model behind an OpenAI-compatible base URL; for `reflection`, one trained to write reflection tokens
+    behind a text-completion endpoint (`self_rag_base_url`).
+    """
 
-    def __init__(self, settings: Settings) -> None:
-        self._reach(
-            ChatClient, settings, "llm_base_url", settings.llm, settings.llm_base_url, settings.llm_api_key
-        )
-
-    def _reach(
-        self,
-        client: type[ChatClient],
-        settings: Settings,
-        setting: str,
-        model: str,
-        url: str | None,
-        key: SecretStr | None,
-    ) -> None:
-        """Call `model` at the address that `setting` names."""
-        self.endpoint = clean_url(url or "", setting, setting.replace("_base_url", "_api_key"))
-        self.local = _is_loopback(url or "")
-        self.model = self.identity = model
+    def __init__(self, settings: Settings, *, reflection: bool = False) -> None:
+        setting = "self_rag_base_url" if reflection else "llm_base_url"
+        key_setting = setting.replace("_base_url", "_api_key")
+        url, key = getattr(settings, setting) or "", getattr(settings, key_setting)
+        self.endpoint = clean_url(url, setting, key_setting)
+        self.local = reach.loopback(urlsplit(url).hostname or "")
+        self.model = self.identity = settings.self_rag_model if reflection else settings.llm
         self._slots = settings.llm_slots or math.inf
         # A text-completion endpoint is sent what a reflection-token model needs, or nothing.
-        self.known = StoredProfile(settings.home, self.endpoint, model) if client is ChatClient else None
-        self._client = client(
+        self.known = None if reflection else StoredProfile(settings.home, self.endpoint, self.model)
+        self._client = (CompletionsClient if reflection else ChatClient)(
             self.endpoint,
-            model=model,
+            model=self.model,
             key=key.get_secret_value() if key else "",
-            label=f"{model} at {self.endpoint}",
+            label=f"{self.model} at {self.endpoint}",
             private=settings.private(setting),
             secrets=settings.secrets(),
             known=self.known,
-            headers=filled(settings.llm_headers, "llm_headers") if setting == "llm_base_url" else None,
+            headers=None if reflection else filled(settings.llm_headers, "llm_headers"),
             thinking=Thinking(settings.llm_reasoning_tokens, settings.llm_reasoning_effort),
         )
 
@@ -81,20 +84,6 @@ class RemoteLLM:
         """One call; `timeout` begins when it is its turn."""
         with admission.turns(self.endpoint).slot(self._slots, cancel, told=True):
             return self._client.complete(request, timeout=timeout, cancel=cancel, written=written)
-
-
-class ReflectionLLM(RemoteLLM):
-    """A model trained to write reflection tokens, behind a text-completion endpoint (`self_rag_base_url`)."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._reach(
-            CompletionsClient,
-            settings,
-            "self_rag_base_url",
-            settings.self_rag_model,
-            settings.self_rag_base_url,
-            settings.self_rag_api_key,
-        )
 
 
 class EmbeddedLLM:
@@ -111,7 +100,9 @@ class EmbeddedLLM:
             self._missing: Callable[[], str | None] = lambda: (
                 None if path.is_file() else f"no model file {path}"
             )
-            self.identity = f"{path.stem}@{_fingerprint(path)}"
+            stat = path.stat() if path.exists() else None  # tells a changed file of the same name
+            state = f"{stat.st_size:x}-{stat.st_mtime_ns:x}" if stat else "missing"
+            self.identity = f"{path.stem}@{state}"
         else:
             artefact = catalogue.find(name)
             path, sha256 = catalogue.path_of(artefact, settings), artefact.sha256
@@ -142,20 +133,19 @@ class EmbeddedLLM:
         server, client, slots = self._up(timeout, cancel)
         with admission.turns(f"embedded {self.server.name}").slot(slots, cancel, told=True):
             deadline = time.monotonic() + timeout
-            try:
-                return client.complete(request, timeout=timeout, cancel=cancel, written=written)
-            except ConnectionLost:
-                if self.server.state() == server:
-                    raise
-            server, client, _ = self._up(timeout, cancel)
-            left = max(0.0, deadline - time.monotonic())
-            try:
-                return client.complete(request, timeout=left, cancel=cancel, written=written)
-            except ConnectionLost:
-                if self.server.state() == server:
-                    raise
-                why = f"the model server of {self.model} was restarted and ended again during this call"
-                raise ConnectionLost(f"{why}{self.server.last_words()}") from None
+            for again in (False, True):
+                left = max(0.0, deadline - time.monotonic())
+                try:
+                    return client.complete(request, timeout=left, cancel=cancel, written=written)
+                except ConnectionLost:
+                    if self.server.state() == server:
+                        raise
+                    if again:
+                        why = "was restarted and ended again during this call"
+                        told = f"the model server of {self.model} {why}{self.server.last_words()}"
+                        raise ConnectionLost(told) from None
+                server, client, _ = self._up(timeout, cancel)
+        raise AssertionError("unreachable")
 
     def _up(self, timeout: float, cancel: threading.Event) -> tuple[ServerState, ChatClient, int]:
         """Return the server, started within `timeout` seconds if necessary, its client and its number of
@@ -225,7 +215,9 @@ class CachedLLM:
         """None if calls can be made; in replay mode, if anything of this model is recorded."""
         if self._mode != "replay":
             return self.backend.status()
-        if self._cache.path.exists() or self._recordings.any_of(endpoint=self.endpoint, model=self._name):
+        if self._cache.path.exists() or self._recordings.any_of(
+            endpoint=self.endpoint, model=self.backend.identity
+        ):
             return None
         return f"llm_mode is replay, and nothing of {self.model} is recorded"
 
@@ -252,19 +244,15 @@ class CachedLLM:
             charge.answer = made
         self._cache.keep(key, made)
         if self._mode == "record":
-            self._recordings.add(key, request, made, endpoint=self.endpoint, model=self._name)
+            self._recordings.add(key, request, made, endpoint=self.endpoint, model=self.backend.identity)
         return made
 
     def remember(self, request: LLMRequest, completion: Completion) -> None:
         """Keep an answer that another process got from the same model."""
         self._cache.keep(self._key(request), completion)
 
-    @property
-    def _name(self) -> str:
-        return self.backend.identity
-
     def _key(self, request: LLMRequest) -> str:
-        return key_of(request, endpoint=self.endpoint, model=self._name)
+        return key_of(request, endpoint=self.endpoint, model=self.backend.identity)
 
     def _recall(self, key: str) -> Completion | None:
         cached = None if self._mode == "record" else self._cache.completion(key)
@@ -279,21 +267,8 @@ def clean_url(url: str, setting: str = "llm_base_url", key: str = "llm_api_key")
     plain, mark, version = url.strip().partition("?api-version=")
     if mark and not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:-preview)?|preview|v1|latest", version):
         raise BadInput(f"{wrong}; of a query only ?api-version=2024-10-21 is taken, for Azure")
-    return "".join(split(plain, wrong, f"user, password or query: put the key into {key}")) + mark + version
-
-
-def _is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
-
-
-def _fingerprint(path: Path) -> str:
-    """Tells a changed file of the same name: its size and time of change."""
-    try:
-        stat = path.stat()
-    except OSError:
-        return "missing"
-    return f"{stat.st_size:x}-{stat.st_mtime_ns:x}"
+    return (
+        "".join(reach.split(plain, wrong, f"user, password or query: put the key into {key}"))
+        + mark
+        + version
+    )

@@ -59,25 +59,21 @@ def probe(
     stop = cancel or threading.Event()
     grown: list[int] = []
 
-    def call(request: LLMRequest, written: Callable[[str], None] | None = None) -> Completion:
-        return target.complete(request, timeout=timeout, cancel=stop, written=written)
-
-    def tried(request: LLMRequest, written: Callable[[str], None] | None = None) -> Completion | None:
+    def tried(
+        request: LLMRequest, written: Callable[[str], None] | None = None
+    ) -> Completion | RouteScopeError:
         try:
-            return call(request, written)
+            return target.complete(request, timeout=timeout, cancel=stop, written=written)
         except Cancelled:
             raise
-        except RouteScopeError:
-            return None
+        except RouteScopeError as error:
+            return error
 
     report("a first answer", 0, 5)
-    try:
-        ms = call(_PLAIN).ms
-    except Cancelled:
-        raise
-    except RouteScopeError as error:
-        remember(target, str(error))
-        return Capabilities(logprobs=False, schema=False, ms=0.0, error=str(error))
+    first = tried(_PLAIN)
+    if not isinstance(first, Completion):
+        remember(target, str(first))
+        return Capabilities(logprobs=False, schema=False, ms=0.0, error=str(first))
     report("token probabilities", 1, 5)
     logprobs = tried(replace(_PLAIN, top_logprobs=5))
     report("JSON of a schema", 2, 5)
@@ -87,12 +83,12 @@ def probe(
     report("reading a prompt", 4, 5)
     read = tried(_READ)
     return Capabilities(
-        logprobs is not None and any(token.top for token in logprobs.logprobs),
-        schema is not None and _is_json(schema.text),
-        ms,
+        isinstance(logprobs, Completion) and any(token.top for token in logprobs.logprobs),
+        isinstance(schema, Completion) and _is_json(schema.text),
+        first.ms,
         pieces=len(grown),
-        read_per_s=None if read is None else _speed(read.prompt_tokens - read.cached_tokens, read.ms),
-        write_per_s=None if wrote is None else _speed(wrote.completion_tokens, wrote.ms),
+        read_per_s=_speed(read, "prompt_tokens", "cached_tokens"),
+        write_per_s=_speed(wrote, "completion_tokens"),
     )
 
 
@@ -111,8 +107,10 @@ def last_failure(llm: LLM) -> str | None:
     return None if known is None else known.get().failed
 
 
-def _speed(tokens: int, ms: float) -> float | None:
-    return tokens / ms * 1000 if tokens > 0 and ms > 0 else None
+def _speed(made: Completion | RouteScopeError, counted: str, without: str = "") -> float | None:
+    """Return the tokens per second of a call, or None if it failed or reported none."""
+    tokens = getattr(made, counted, 0) - (getattr(made, without, 0) if without else 0)
+    return tokens / made.ms * 1000 if isinstance(made, Completion) and tokens > 0 and made.ms > 0 else None
 
 
 def _is_json(text: str) -> bool:

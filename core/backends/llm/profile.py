@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -107,7 +105,9 @@ class StoredProfile:
                 before = self.get()
                 after = how(before)
                 if after != before:
-                    _write(self.path, after)
+                    part = self.path.with_suffix(".part")  # alone: the lock is held
+                    part.write_bytes(_READER.dump_json(after, indent=1))
+                    part.replace(self.path)
                 return self.get()
         except OSError as error:
             log.warning("what %s accepts cannot be stored: %s", self._new.endpoint, error)
@@ -173,18 +173,12 @@ def every(home: Path) -> list[Profile]:
     return sorted((one for one in found if one is not None), key=lambda one: (one.endpoint, one.model))
 
 
-def _write(path: Path, profile: Profile) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    with os.fdopen(handle, "wb") as file:
-        file.write(_READER.dump_json(profile, indent=1))
-    os.replace(name, path)
-
-
 def parts(fields: Mapping[str, Any], profile: Profile) -> set[str]:
     """Name what of a request an endpoint may reject: its fields, and the values that some reject."""
     ours = {theirs: name for name, theirs in profile.renamed.items()}
     found = {ours.get(name, name) for name in fields if name not in ("model", "messages", "extra_body")}
-    found |= {f"{name} below {WORDS}" for name in ("max_tokens",) if limit(fields) < WORDS}
+    if limit(fields) < WORDS:
+        found.add(f"max_tokens below {WORDS}")
     if "top_logprobs" in fields:
         found.add(f"{fields['top_logprobs']} alternatives")
     if fields["messages"][0]["role"] == "system":
@@ -227,8 +221,3 @@ def without_keywords(schema: Any, gone: tuple[str, ...]) -> Any:
         else:
             found[name] = value if name in ("enum", "const", "required") else without_keywords(value, gone)
     return found
-
-
-def plain(profile: Profile) -> dict[str, Any]:
-    """Convert a profile to JSON values."""
-    return asdict(profile)

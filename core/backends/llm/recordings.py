@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import re
-import tempfile
 import threading
 from dataclasses import asdict
 from pathlib import Path
@@ -67,8 +65,12 @@ class Recordings:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with FileLock(self.folder / ".lock"):
-                lines = {**_load(path), key: line} if path.exists() else {key: line}
-                _write(path, lines)
+                lines = {**(_load(path) if path.exists() else {}), key: line}
+                ordered = sorted(lines.values(), key=lambda one: (str(one["request"]["prompt"]), one["key"]))
+                text = "".join(json.dumps(one, sort_keys=True, ensure_ascii=False) + "\n" for one in ordered)
+                part = path.with_suffix(".tmp")  # alone: the lock is held
+                part.write_text(text, encoding="utf-8")
+                part.replace(path)
         except OSError as error:
             raise Unavailable(f"cannot record into {path}: {error}") from None
 
@@ -96,14 +98,3 @@ def _load(path: Path) -> dict[str, dict[str, Any]]:
         except (ValueError, TypeError, KeyError) as error:
             log.warning("%s line %d is not a recording: %r", path, number, error)
     return lines
-
-
-def _write(path: Path, lines: dict[str, dict[str, Any]]) -> None:
-    """Sorted by prompt name, then key; replaced in one step."""
-    ordered = sorted(lines.values(), key=lambda line: (str(line["request"]["prompt"]), line["key"]))
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        for line in ordered:
-            file.write(json.dumps(line, sort_keys=True, ensure_ascii=False) + "\n")
-    os.chmod(name, 0o644)
-    os.replace(name, path)

@@ -37,6 +37,12 @@ _ELSEWHERE = re.compile(
 )
 _WINDOW = re.compile(r"(?:context (?:length|window)|maximum context)\D{0,40}([\d,]{4,})", re.I)
 GUESSES = ("logprobs", "response_format", "seed", "stop", "temperature", "system")
+# What a sentence is about, by what of a request is untried (`profile.parts`).
+PARTS = {
+    "alternatives": ("logprobs", "top_logprobs"),
+    "schema": ("response_format",),
+    "max_tokens": ("max_tokens",),
+}
 SCHEMA_WORDS = ("description", "title", "default")
 
 
@@ -100,17 +106,14 @@ def learned(
     `untried` are the parts the endpoint has never accepted: a sentence that only mentions a field counts for
     those alone, a place for names counts for any.
     """
-    sent = {ours for theirs in fields if (ours := _ours(theirs, profile))}
+    ours = {theirs: name for name, theirs in profile.renamed.items()}
+    sent = {ours.get(name, name) for name in fields}
     if fields["messages"][0]["role"] == "system":
         sent.add("system")
     if (at := {name for place in rejection.places if (name := _named(place)) in sent}) == set():
         if _ELSEWHERE.search(rejection.text):
             return None
-        about = untried | (
-            {"logprobs", "top_logprobs"} if any("alternatives" in one for one in untried) else set()
-        )
-        about |= {"response_format"} if any(one.startswith("schema") for one in untried) else set()
-        about |= {"max_tokens"} if any(one.startswith("max_tokens") for one in untried) else set()
+        about = untried.union(*(names for part, names in PARTS.items() if part in " ".join(untried)))
         at = {name for name in _mentioned(rejection.text) if name in sent & about}
     after = profile
     for name in sorted(at):
@@ -128,11 +131,6 @@ def elsewhere(rejection: Rejection) -> bool:
     return bool(_ELSEWHERE.search(rejection.text))
 
 
-def _ours(theirs: str, profile: Profile) -> str:
-    back = {new: old for old, new in profile.renamed.items()}
-    return back.get(theirs, theirs)
-
-
 def _named(place: str) -> str:
     """Our name of the field at a place such as "response_format.json_schema.schema" or "messages[0].role"."""
     if re.match(r"messages(?:[.\[]0\]?)?\.role", place):
@@ -145,15 +143,12 @@ def _named(place: str) -> str:
 
 
 def _mentioned(text: str) -> list[str]:
+    forms = ((SPELLED, r"(?<![A-Za-z]){}(?![A-Za-z_])"), (QUOTED, "['\"`]{}['\"`]"))
     found = [
         ours
-        for ours, names in SPELLED.items()
-        if any(re.search(rf"(?<![A-Za-z]){re.escape(name)}(?![A-Za-z_])", text, re.I) for name in names)
-    ]
-    found += [
-        ours
-        for ours, names in QUOTED.items()
-        if any(re.search(rf"['\"`]{name}['\"`]", text, re.I) for name in names)
+        for table, form in forms
+        for ours, names in table.items()
+        if any(re.search(form.format(re.escape(name)), text, re.I) for name in names)
     ]
     if re.search(r"system (?:role|message|prompt|instruction)|developer instruction", text, re.I):
         found.append("system")
@@ -168,35 +163,26 @@ def _changed(name: str, status: int, text: str, fields: Mapping[str, Any], profi
     """Return the profile without the field, or with another name or limit for it."""
     noted = profile.noting(name, " ".join(text.split())[:200])
     if name == "max_tokens":
-        return _other_limit(text, fields, noted)
+        sent = limit(fields)
+        least = _bound(_LEAST, text) or ((_bound(_MORE_THAN, text) or 0) + 1)
+        most = _bound(_MOST, text)
+        if least > sent:
+            return replace(noted, least_tokens=least)
+        if most and least <= most < sent:
+            return replace(noted, most_tokens=most)
+        if "max_tokens" not in noted.renamed:
+            return replace(noted, renamed={**noted.renamed, "max_tokens": "max_completion_tokens"})
     if name == "top_logprobs":
         most = _bound(_MOST, text)
         if most and most < int(fields.get("top_logprobs") or 0):
             return replace(noted, most_alternatives=most)
         return noted.without("logprobs")
-    if name == "seed":
-        wants = "random_seed" in text or (status == 422 and "random_seed" not in profile.renamed.values())
-        return (
-            replace(noted, renamed={**noted.renamed, "seed": "random_seed"})
-            if wants
-            else noted.without("seed")
-        )
+    misnamed = "random_seed" in text or (status == 422 and "random_seed" not in profile.renamed.values())
+    if name == "seed" and misnamed:
+        return replace(noted, renamed={**noted.renamed, "seed": "random_seed"})
     if name == "response_format":
         return _other_schema(text, fields, noted)
     return noted.without(name)
-
-
-def _other_limit(text: str, fields: Mapping[str, Any], profile: Profile) -> Profile:
-    sent = limit(fields)
-    least = _bound(_LEAST, text) or ((_bound(_MORE_THAN, text) or 0) + 1)
-    if least > sent:
-        return replace(profile, least_tokens=least)
-    most = _bound(_MOST, text)
-    if most and least <= most < sent:
-        return replace(profile, most_tokens=most)
-    if "max_tokens" not in profile.renamed:
-        return replace(profile, renamed={**profile.renamed, "max_tokens": "max_completion_tokens"})
-    return profile.without("max_tokens")
 
 
 def _other_schema(text: str, fields: Mapping[str, Any], profile: Profile) -> Profile:

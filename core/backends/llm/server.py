@@ -16,8 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from core.backends.llm import state as states
-from core.backends.llm.state import ServerState
+from core.backends.llm import launch as states
+from core.backends.llm.fetch import verified
+from core.backends.llm.launch import ServerState
 
 log = logging.getLogger(__name__)
 CHECK_S = 5.0  # reading the counters more than once a second would keep llama.cpp from seeing callers hang up
@@ -78,8 +79,12 @@ def serve(options: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     me = states.ours()
     states.write(options.state, me)
-    problem = _check(options)
-    if problem is None:
+    problem = None
+    if options.sha256 and not verified(options.model, options.sha256):
+        problem = (
+            f"{options.model} does not have its recorded sha256; delete it and pull {options.name} again"
+        )
+    else:
         me = me.enter("loading")
         states.write(options.state, me)
         key = secrets.token_urlsafe(24)
@@ -96,17 +101,6 @@ def serve(options: argparse.Namespace) -> int:
     states.write(options.state, me)
     _watch(server, options, me, stop)
     return 0
-
-
-def _check(options: argparse.Namespace) -> str | None:
-    if options.sha256:
-        from core.backends.llm.fetch import verified
-
-        if not verified(options.model, options.sha256):
-            return (
-                f"{options.model} does not have its recorded sha256; delete it and pull {options.name} again"
-            )
-    return None
 
 
 def _watch(server: Any, options: argparse.Namespace, me: ServerState, stop: threading.Event) -> None:

@@ -46,12 +46,6 @@ def _trusted() -> ssl.SSLContext:
     return httpx2.create_ssl_context(trust_env=True)
 
 
-def loopback(host: str) -> bool:
-    """Return True if a host is this machine."""
-    address = reach.literal(host)
-    return address.is_loopback if address else host == "localhost" or host.endswith(".localhost")
-
-
 def proxy_of(url: str) -> str | None:
     """Return the proxy for a URL from the environment (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY), never
     for this machine itself.
@@ -59,7 +53,7 @@ def proxy_of(url: str) -> str | None:
     parts = urlsplit(url)
     host = parts.hostname or ""
     proxies = getproxies()
-    if loopback(host) or proxy_bypass(parts.netloc.rpartition("@")[2]):
+    if reach.loopback(host) or proxy_bypass(parts.netloc.rpartition("@")[2]):
         return None
     found = proxies.get(parts.scheme) or proxies.get("all")
     return found if found is None or "://" in found else f"http://{found}"

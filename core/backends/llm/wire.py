@@ -66,10 +66,13 @@ def body(
     requested (grading many passages shares it) or the request says so. Other texts start uncached, so that
     they repeat exactly.
     """
+    # A verdict in words needs more than the one token that holds probabilities.
+    least = WORDS if request.top_logprobs and not profile.probabilities else 1
+    wanted = max(max(request.max_tokens, least) + profile.allowance(thinking), profile.least_tokens)
     fields: dict[str, Any] = {
         "model": model,
         "messages": _messages(request, profile),
-        "max_tokens": _limit(request, profile, thinking),
+        "max_tokens": min(wanted, profile.most_tokens or wanted),
         "temperature": request.temperature,
         "seed": request.seed,
     }
@@ -122,16 +125,6 @@ def _messages(request: LLMRequest, profile: Profile) -> list[dict[str, str]]:
     return found
 
 
-def _limit(request: LLMRequest, profile: Profile, thinking: int | None) -> int:
-    """Tokens for the answer, with those that the model may think with. A verdict in words needs more than the
-    one token that holds probabilities.
-    """
-    words = WORDS if request.top_logprobs and not profile.probabilities else 1
-    wanted = max(request.max_tokens, words) + profile.allowance(thinking)
-    wanted = max(wanted, profile.least_tokens)
-    return min(wanted, profile.most_tokens or wanted)
-
-
 @dataclass(frozen=True, slots=True)
 class EndpointWords:
     """The label of an endpoint in messages, and the secrets that must not be repeated."""
@@ -174,10 +167,7 @@ def read(
     data: bytes,
     request: LLMRequest,
     words: EndpointWords,
-    *,
     model: str,
-    ms: float,
-    created: str,
     profile: Profile = TRUSTED,
     limit: int | None = None,
 ) -> Completion:
@@ -194,14 +184,14 @@ def read(
     if text is None:
         raise words.failed(f"answered without text (finish: {finish})", json.dumps(message))
     if "stop" in profile.dropped:
-        text = _stopped(text, request.stop)
+        text = text[: min((at for stop in request.stop if (at := text.find(stop)) >= 0), default=len(text))]
     if request.schema is not None:
         text = unfenced(text)
     logprobs = _logprobs(choice, request, words)
     if logprobs and thought:
         logprobs = reasoning.of_answer(logprobs, text)
     found = replace(
-        completion(answer, text, finish, logprobs, model=model, ms=ms, created=created),
+        completion(answer, text, finish, logprobs, model),
         reasoning=thought,
         unopened=reasoning.opens_itself(message.get("content")),
     )
@@ -225,12 +215,6 @@ def read(
     return found
 
 
-def _stopped(text: str, stops: tuple[str, ...]) -> str:
-    """Return the text up to the first of `stops`, for services that do not support them."""
-    at = min((found for stop in stops if (found := text.find(stop)) >= 0), default=len(text))
-    return text[:at]
-
-
 def unfenced(text: str) -> str:
     """Return the inside of a code fence, if the text has one and no other JSON."""
     found = _FENCE.search(text)
@@ -250,7 +234,9 @@ def _reasoned(answer: dict[str, Any], found: Completion) -> int:
 
 def choice_of(data: bytes, words: EndpointWords) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a response body's object and its first choice."""
-    answer = _json(data, words)
+    answer = parsed(data, words, "is the base URL right? it often ends in /v1")
+    if not isinstance(answer, dict):
+        raise words.failed("answered with JSON that is not an object", data)
     if answer.get("error") and not answer.get("choices"):
         raise _failure(answer["error"], words)
     choices = answer.get("choices")
@@ -318,12 +304,9 @@ def completion(
     text: str,
     finish: str,
     logprobs: tuple[TokenLogprob, ...],
-    *,
     model: str,
-    ms: float,
-    created: str,
 ) -> Completion:
-    """Build the completion with the model and token counts of the response."""
+    """Build the completion with the model and token counts of the response; its time is still 0."""
     usage = _object(answer, "usage")
     details = _object(usage, "prompt_tokens_details")
     named = answer.get("model")
@@ -331,12 +314,11 @@ def completion(
         text=text,
         model=named if isinstance(named, str) and named else model,
         finish=finish,
-        ms=ms,
+        ms=0.0,
         prompt_tokens=_count(usage.get("prompt_tokens")),
         completion_tokens=_count(usage.get("completion_tokens")),
         cached_tokens=_count(details.get("cached_tokens")),
         logprobs=logprobs,
-        created=created,
     )
 
 
@@ -381,13 +363,6 @@ def parsed(data: bytes, words: EndpointWords, right: str) -> Any:
         if _cut_off(error):
             raise words.lost(f"{GONE} in the middle of its answer ({len(data)} bytes came)", data) from None
         raise words.failed(f"answered with broken JSON ({len(data)} bytes)", data) from None
-
-
-def _json(data: bytes, words: EndpointWords) -> dict[str, Any]:
-    answer = parsed(data, words, "is the base URL right? it often ends in /v1")
-    if not isinstance(answer, dict):
-        raise words.failed("answered with JSON that is not an object", data)
-    return answer
 
 
 def _cut_off(error: Exception) -> bool:

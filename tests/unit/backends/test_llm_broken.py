@@ -17,8 +17,8 @@ from core.backends.base import LLMRequest, Message
 from core.backends.llm import pace
 from core.backends.llm.client import ChatClient
 from core.backends.llm.completions import CompletionsClient
+from core.backends.llm.launch import OFF, ServerState
 from core.backends.llm.model import EmbeddedLLM
-from core.backends.llm.state import OFF, ServerState
 from core.backends.llm.transport import MAX_BYTES
 from core.backends.llm.wire import ConnectionLost, retry_after
 from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut

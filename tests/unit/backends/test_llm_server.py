@@ -17,10 +17,9 @@ import pytest
 
 from core.backends.base import LLMRequest, Message
 from core.backends.llm import launch, load_llm, server_state, start_server, stop_server
-from core.backends.llm import state as states
-from core.backends.llm.launch import EmbeddedServer
+from core.backends.llm import launch as states
+from core.backends.llm.launch import OFF, EmbeddedServer, ServerState
 from core.backends.llm.server import counters, threads
-from core.backends.llm.state import OFF, ServerState
 from core.domain import settings as settings_module
 from core.domain.errors import Cancelled, ModelTimedOut, Unavailable
 from core.domain.settings import Settings

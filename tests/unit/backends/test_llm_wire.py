@@ -74,7 +74,7 @@ def answered(content="Hello", message=None, **choice):
 
 def read(answer, request=ASK):
     data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-    return wire.read(data, request, WORDS, model="tiny", ms=7.5, created="now")
+    return wire.read(data, request, WORDS, "tiny")
 
 
 def refused(answer, request=ASK):
@@ -86,12 +86,10 @@ def refused(answer, request=ASK):
 def test_an_answer_is_read_with_what_it_says_of_itself():
     usage = {"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}
     found = read({**answered(), "usage": usage})
-    assert (found.text, found.model, found.finish, found.ms, found.created) == (
+    assert (found.text, found.model, found.finish) == (
         "Hello",
         "tiny-2",
         "stop",
-        7.5,
-        "now",
     )
     assert (found.prompt_tokens, found.completion_tokens, found.cached_tokens) == (9, 2, 4)
     assert found.logprobs == ()
@@ -181,7 +179,7 @@ def test_an_excerpt_is_short_on_one_line_and_without_secrets():
 
 def completed(text, logprobs=None, request=ASK):
     data = json.dumps({"choices": [{"text": text, "logprobs": logprobs, "finish_reason": "stop"}]}).encode()
-    return completions.read(data, request, WORDS, model="tiny", ms=7.5, created="now")
+    return completions.read(data, request, WORDS, "tiny")
 
 
 def test_an_empty_completion_is_an_answer_only_with_its_probabilities():
@@ -190,5 +188,5 @@ def test_an_empty_completion_is_an_answer_only_with_its_probabilities():
     some = {"tokens": [" "], "token_logprobs": [-0.5], "top_logprobs": [{"a": -2, " ": -0.5}]}
     found = completed(" ", some, replace(ASK, top_logprobs=2))
     assert found.logprobs == (TokenLogprob(" ", -0.5, ((" ", -0.5), ("a", -2.0))),), "likeliest first"
-    assert (found.text, found.model, found.ms, found.created) == (" ", "tiny", 7.5, "now")
+    assert (found.text, found.model) == (" ", "tiny")
     assert completed("yes", some).logprobs == ()
