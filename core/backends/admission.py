@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import count, zip_longest
 from typing import Protocol
 
 from core.domain.errors import Cancelled
+from core.domain.once import Recent
 from core.domain.outputs import Output, Waited
 from core.domain.people import Person, current
 from core.domain.types import SpanKind
@@ -173,14 +174,6 @@ def service_wait(seconds: float) -> Iterator[None]:
             span.output = _over(span.output, 0.0, (time.perf_counter() - began) * 1000)
 
 
-@dataclass(frozen=True, slots=True)
-class QueuePlace:
-    """A call's place in the queue."""
-
-    number: int  # 1 for the next one
-    seconds: float | None  # estimated wait by the duration of recent calls; None if none was measured
-
-
 @dataclass(slots=True, eq=False)
 class _Ticket:
     asker: Asker
@@ -211,7 +204,12 @@ class ModelQueue:
         the queue. `in_words`: a wait is a span of the route.
         """
         who = asker()
-        ticket = self._join(who, slots)
+        ticket = _Ticket(who, who.trace.now() if who.trace is not None else 0.0)
+        with self._lock:
+            self._slots = slots
+            self._lines.setdefault(who.run, deque()).append(ticket)
+            self._admit()
+            self._weigh(who)
         try:
             if ticket.served.is_set():
                 self._begin(ticket)
@@ -235,8 +233,7 @@ class ModelQueue:
             span.output = Waited()
 
             def tell() -> None:
-                if (place := self._place(ticket)) is not None:
-                    span.output = Waited(place.number, place.seconds)
+                span.output = self._place(ticket) or span.output
 
             self._stand(ticket, cancel, tell)
             own = self._begin(ticket)
@@ -252,15 +249,6 @@ class ModelQueue:
             if cancel is not None and cancel.is_set():
                 raise Cancelled("stopped by the user while it waited for the model")
             look()
-
-    def _join(self, who: Asker, slots: float) -> _Ticket:
-        ticket = _Ticket(who, who.trace.now() if who.trace is not None else 0.0)
-        with self._lock:
-            self._slots = slots
-            self._lines.setdefault(who.run, deque()).append(ticket)
-            self._admit()
-            self._weigh(who)
-        return ticket
 
     def _begin(self, ticket: _Ticket) -> float:
         """Set the route's clock to where the call would begin if the route were alone: at once, or when one
@@ -314,27 +302,23 @@ class ModelQueue:
             who.held_up(holds)
             (self._held_up.add if holds else self._held_up.discard)(who)
 
-    def _place(self, ticket: _Ticket) -> QueuePlace | None:
-        """Return a ticket's place in the queue, or None once it is served."""
+    def _place(self, ticket: _Ticket) -> Waited | None:
+        """Return a ticket's place in the queue, if nobody else comes, and the seconds until its turn by the
+        duration of recent calls (None if none was measured); None once it is served.
+        """
         with self._lock:
-            order = self._order()
+            order = [one for nth in zip_longest(*self._lines.values()) for one in nth if one is not None]
             if ticket not in order:
                 return None
             ahead, now = order.index(ticket), time.perf_counter()
             if not self._took:
-                return QueuePlace(ahead + 1, None)
+                return Waited(ahead + 1, None)
             mean = sum(self._took) / len(self._took)
             ends = [max(0.0, (one.began or now) + mean - now) for one in self._serving]
         heapq.heapify(ends)
         for _ in range(ahead):
             heapq.heapreplace(ends, ends[0] + mean)
-        return QueuePlace(ahead + 1, ends[0])
-
-    def _order(self) -> list[_Ticket]:
-        """Those who wait, as they will be served if nobody else comes."""
-        lines = [list(line) for line in self._lines.values()]
-        most = max(map(len, lines), default=0)
-        return [line[nth] for nth in range(most) for line in lines if nth < len(line)]
+        return Waited(ahead + 1, ends[0])
 
 
 def _over(wait: Waited, others: float, own: float) -> Waited:
@@ -342,15 +326,12 @@ def _over(wait: Waited, others: float, own: float) -> Waited:
     return replace(wait, over=True, others_ms=round(max(0.0, others), 3), own_ms=round(own, 3))
 
 
-_endpoints: OrderedDict[str, ModelQueue] = OrderedDict()
+_endpoints: Recent[str, ModelQueue] = Recent(ENDPOINTS)
 _lock = threading.Lock()
 
 
 def turns(endpoint: str) -> ModelQueue:
     """Those of an endpoint, the same for all of this process that ask it."""
     with _lock:
-        found = _endpoints.setdefault(endpoint, ModelQueue())
-        _endpoints.move_to_end(endpoint)
-        while len(_endpoints) > ENDPOINTS:
-            _endpoints.popitem(last=False)
+        _endpoints[endpoint] = found = _endpoints.get(endpoint) or ModelQueue()
         return found

@@ -13,21 +13,25 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
+from core.backends.pipes import LinePipes, ProcessGone
 from core.domain.errors import Unavailable
 from core.domain.process_setup import hide_environment
 from core.domain.program import PROJECT
 
 if TYPE_CHECKING:
+    from distributed import Nanny
     from distributed.security import Security
 
 LOOPBACK = "127.0.0.1"
 START_S = 60.0
 CLIENT = ("tls_ca_file", "tls_client_cert", "tls_client_key")
 LOG = "workers.log"
+MAX_BYTES = 1 << 20  # of the address and the certificates
 LOG_BYTES = 1_000_000  # after which the log is started again
 QUIET: dict[str, Any] = {
     "distributed.worker.memory.terminate": False,
@@ -58,12 +62,20 @@ class Local:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
+                bufsize=0,
                 env=env,
                 cwd=PROJECT,
                 start_new_session=True,
-                text=True,
             )
-        told = self._told(json.dumps({"workers": workers}))
+        failed = Unavailable(f"the workers of this machine did not start; {self._log} says why")
+        self._pipes = LinePipes(self._process)
+        try:
+            self._pipes.send(json.dumps({"workers": workers}).encode() + b"\n")
+            told = json.loads(self._pipes.line(START_S, MAX_BYTES, failed, lambda: None))
+        except (ProcessGone, TimeoutError, Unavailable):
+            self._process.kill()
+            self.close()
+            raise failed from None
         self.address: str = told["address"]
         self.security: Security = Security(require_encryption=True, **told["security"])
 
@@ -74,43 +86,41 @@ class Local:
 
     def close(self) -> None:
         """End it with its workers."""
-        stdin, stdout = _pipes(self._process)
-        stdin.close()
+        self._pipes.close()
         try:
             self._process.wait(10)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        stdout.close()
 
-    def _told(self, given: str) -> dict[str, Any]:
-        stdin, stdout = _pipes(self._process)
-        timer = threading.Timer(START_S, self._process.kill)
-        timer.start()
+
+@asynccontextmanager
+async def nannies(scheduler: str, count: int, name: str, **options: Any) -> AsyncIterator[list[Nanny]]:
+    """Run `count` workers for a scheduler, each in a process that is started again when it is killed."""
+    from distributed import Nanny
+
+    with tempfile.TemporaryDirectory(prefix="routescope-workers-") as scratch:
+        started = [
+            Nanny(
+                scheduler,
+                nthreads=1,
+                name=f"{name} {n + 1}",
+                memory_limit=None,
+                local_directory=scratch,
+                **options,
+            )
+            for n in range(count)
+        ]
         try:
-            stdin.write(given + "\n")
-            stdin.flush()
-            line = stdout.readline()
-        except BrokenPipeError:
-            line = ""
+            await asyncio.gather(*started)
+            yield started
         finally:
-            timer.cancel()
-        if not line:
-            self.close()
-            raise Unavailable(f"the workers of this machine did not start; {self._log} says why")
-        told: dict[str, Any] = json.loads(line)
-        return told
-
-
-def _pipes(process: subprocess.Popen[str]) -> tuple[IO[str], IO[str]]:
-    if process.stdin is None or process.stdout is None:
-        raise ValueError("the process was started without pipes")
-    return process.stdin, process.stdout
+            await asyncio.gather(*(one.close(timeout=3) for one in started), return_exceptions=True)
 
 
 async def _serve(workers: int) -> None:
     import dask
-    from distributed import Nanny, Scheduler
+    from distributed import Scheduler
     from distributed.security import Security
 
     dask.config.set(QUIET)
@@ -121,28 +131,13 @@ async def _serve(workers: int) -> None:
         "dashboard_address": f"{LOOPBACK}:0",
         "security": secured,
     }
-    with tempfile.TemporaryDirectory(prefix="routescope-workers-") as scratch:
-        async with Scheduler(port=0, dashboard=False, **listening) as scheduler:
-            shown = {name: getattr(secured, name) for name in CLIENT}
-            sys.stdout.write(json.dumps({"address": scheduler.address, "security": shown}) + "\n")
-            sys.stdout.flush()
-            os.dup2(2, 1)  # what a library prints must not fill a pipe that nobody reads
-            nannies = [
-                Nanny(
-                    scheduler.address,
-                    nthreads=1,
-                    name=f"worker {n + 1}",
-                    memory_limit=None,
-                    local_directory=scratch,
-                    **listening,
-                )
-                for n in range(workers)
-            ]
-            try:
-                await asyncio.gather(*nannies)
-                await asyncio.to_thread(sys.stdin.read)  # until who started it closes it, or is no more
-            finally:
-                await asyncio.gather(*(one.close(timeout=3) for one in nannies), return_exceptions=True)
+    async with Scheduler(port=0, dashboard=False, **listening) as scheduler:
+        shown = {name: getattr(secured, name) for name in CLIENT}
+        sys.stdout.write(json.dumps({"address": scheduler.address, "security": shown}) + "\n")
+        sys.stdout.flush()
+        os.dup2(2, 1)  # what a library prints must not fill a pipe that nobody reads
+        async with nannies(scheduler.address, workers, "worker", **listening):
+            await asyncio.to_thread(sys.stdin.read)  # until who started it closes it, or is no more
 
 
 if __name__ == "__main__":

@@ -52,17 +52,11 @@ class Pool:
         True.
         """
         self.place, self._settings, self._ended = place, settings, ended
-        self._header = header(place, settings)
+        self.header = header(place, settings)
         self._local: Local | None = None
         self._client: Client | None = None
         self._threads, self._looked = 0, 0.0
         self._gone = False  # whether the connection was seen to be lost
-
-    def __enter__(self) -> Self:
-        return self.open()
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def open(self) -> Self:
         """Connect, start the workers of this machine, and check all there are. Raises Unavailable, and
@@ -114,12 +108,6 @@ class Pool:
         finally:
             work.drop()
 
-    def submit(self, function: str, payload: str, behalf: str) -> Future:
-        """Give out one task; its answer is for `inside.settle`."""
-        return self._known().submit(
-            inside.work, self._header, function, payload, behalf, pure=False, retries=0
-        )
-
     @property
     def ahead(self) -> int:
         """Return the number of tasks to submit ahead."""
@@ -128,15 +116,18 @@ class Pool:
             self._look()
         return max(1, AHEAD * self._threads)
 
-    def _look(self) -> None:
+    def _look(self) -> int:
+        """Count the parallel tasks of the workers."""
         self._looked = time.monotonic()
         try:
-            self._threads = sum(self._known().nthreads().values())
+            self._threads = sum(self.connected().nthreads().values())
         except GONE as error:
             log.debug("the scheduler cannot be asked for its workers now: %s", error)
             self._gone = True
+        return self._threads
 
-    def _known(self) -> Client:
+    def connected(self) -> Client:
+        """Return the client. Raises Unavailable if it is not connected."""
         if self._client is None:
             raise Unavailable(f"{self.place.describe()}: not connected")
         return self._client
@@ -175,7 +166,7 @@ class Pool:
 
     def _check(self) -> None:
         """Check that every worker runs this program. Raises Unavailable, naming the others."""
-        told: Mapping[str, Any] = self._known().run(inside.facts, self._header, on_error="return")
+        told: Mapping[str, Any] = self.connected().run(inside.facts, self.header, on_error="return")
         for address, one in told.items():
             if isinstance(one, ModuleNotFoundError):
                 why = f"it has no RouteScope ({describe(one)}): install {build()} there"
@@ -193,24 +184,11 @@ class Pool:
 
     def _ready(self, ended: Ended) -> bool:
         """Wait for a worker, and for a connection where it is lost; whether it is the same as before."""
-        if not self._gone and self._known().status == "running":
+        if not self._gone and self.connected().status == "running":
             if self._threads == 0:
-                self._wait_for_worker(ended)
+                self._wait(lambda: self._look() > 0, f"no worker is left of {self.place.describe()}", ended)
             return True
         log.warning("lost the connection to %s; connecting again", self.place.describe())
-        self._again(ended)
-        self._gone = False
-        return False
-
-    def _wait_for_worker(self, ended: Ended) -> None:
-        def there() -> bool:
-            self._look()
-            return self._threads > 0
-
-        self._wait(there, f"no worker is left of {self.place.describe()}", ended)
-
-    def _again(self, ended: Ended) -> None:
-        """Reconnect until it works."""
         end = time.monotonic() + LOST_S
         while True:
             self.close()
@@ -226,7 +204,8 @@ class Pool:
                 if ended():
                     raise Cancelled("stopped") from None
             else:
-                return
+                self._gone = False
+                return False
 
     def close(self) -> None:
         """Close the connection, and end the workers of this machine."""
@@ -264,7 +243,9 @@ class _Work(Generic[K]):
             if call is None:
                 return
             self._behalf = inside.on_behalf()
-            future = self._pool.submit(self._function, call[1], self._behalf)
+            future = self._pool.connected().submit(
+                inside.work, self._pool.header, self._function, call[1], self._behalf, pure=False, retries=0
+            )
             self._given[future] = call
             future.add_done_callback(self._ended.put)
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import tempfile
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from core.backends.workers.local import QUIET
+from core.backends.workers.local import QUIET, nannies
 from core.backends.workers.place import security
 from core.domain.errors import Unavailable
 from core.domain.machine import host
@@ -36,7 +35,20 @@ async def _serve(scheduler: str, count: int, settings: Settings) -> None:
     if not await _there(scheduler, secured):
         raise Unavailable(f"no Dask scheduler answers at {scheduler}; start one there: dask scheduler")
     while True:
-        await _work(scheduler, count, secured)
+        options: dict[str, Any] = {
+            "security": secured,
+            "protocol": urlsplit(scheduler).scheme,
+            "death_timeout": CONNECT_S,
+            "dashboard_address": "127.0.0.1:0",
+        }
+        try:
+            async with nannies(scheduler, count, host(), **options) as started:
+                while all(one.status.name in ("running", "starting") for one in started):
+                    await asyncio.sleep(PAUSE_S)
+                    if not await _there(scheduler, secured):
+                        break
+        except (OSError, TimeoutError, RuntimeError) as error:
+            log.warning("the workers ended: %s", error)
         log.warning("the scheduler at %s is gone; waiting for it", scheduler)
         while not await _there(scheduler, secured):
             await asyncio.sleep(PAUSE_S)
@@ -54,34 +66,3 @@ async def _there(scheduler: str, secured: Any) -> bool:
         return False
     comm.abort()
     return True
-
-
-async def _work(scheduler: str, count: int, secured: Any) -> None:
-    """Until the scheduler is gone. A worker that is killed is started again."""
-    from distributed import Nanny
-
-    with tempfile.TemporaryDirectory(prefix="routescope-workers-") as scratch:
-        nannies = [
-            Nanny(
-                scheduler,
-                nthreads=1,
-                name=f"{host()} {n + 1}",
-                memory_limit=None,
-                local_directory=scratch,
-                security=secured,
-                protocol=urlsplit(scheduler).scheme,
-                death_timeout=CONNECT_S,
-                dashboard_address="127.0.0.1:0",
-            )
-            for n in range(count)
-        ]
-        try:
-            await asyncio.gather(*nannies)
-            while all(one.status.name in ("running", "starting") for one in nannies):
-                await asyncio.sleep(PAUSE_S)
-                if not await _there(scheduler, secured):
-                    break
-        except (OSError, TimeoutError, RuntimeError) as error:
-            log.warning("the workers ended: %s", error)
-        finally:
-            await asyncio.gather(*(one.close(timeout=3) for one in nannies), return_exceptions=True)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -401,7 +401,7 @@ def test_a_question_that_its_route_fails_at_is_one_failure(engine, tmp_path):
 
 @pytest.mark.trust
 def test_the_workers_of_this_machine_listen_on_loopback_and_ask_for_a_certificate(home):
-    with Pool(WorkPlace(1), home) as pool:
+    with closing(Pool(WorkPlace(1), home).open()) as pool:
         address = pool._local.address
         parent = psutil.Process(pool.pid)
         every = [parent, *parent.children(recursive=True)]
@@ -559,7 +559,7 @@ def test_what_a_workers_model_used_is_counted_for_who_asked(home, tmp_path):
                 llm_base_url=f"{server.url}/v1",
                 daily_tokens=60,
             )
-            with Pool(WorkPlace(2), settings) as pool:
+            with closing(Pool(WorkPlace(2), settings).open()) as pool:
 
                 def made(some):
                     given = ((at, {"llm": "fake", "request": one}) for at, one in enumerate(some))
@@ -691,11 +691,8 @@ def test_without_dask_it_is_told_how_to_get_it(monkeypatch):
 
 def test_a_tls_scheduler_needs_certificates(tmp_path):
     settings = load(home=tmp_path, scheduler_tls_ca="/no/such/file")
-    with (
-        pytest.raises(BadInput, match=r"scheduler_tls_cert is not set|there is no file /no/such/file"),
-        Pool(WorkPlace(scheduler="tls://127.0.0.1:1"), settings),
-    ):
-        pass
+    with pytest.raises(BadInput, match=r"scheduler_tls_cert is not set|there is no file /no/such/file"):
+        Pool(WorkPlace(scheduler="tls://127.0.0.1:1"), settings).open()
 
 
 def test_a_tls_scheduler_is_used_with_certificates(engine, home, tmp_path, monkeypatch):
