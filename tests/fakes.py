@@ -393,7 +393,7 @@ INSERT INTO items VALUES (48291, 'vase', 2), (48291, 'lamp', 1), (48292, 'vase',
 
 
 @cache
-def _shop(name: str) -> Database:
+def shop(name: str) -> Database:
     connection = sqlite3.connect(":memory:")
     connection.executescript(ORDERS)
     return Database(connection.serialize(), name)
@@ -464,7 +464,7 @@ class FakeEngine(Engine):
 
     def tables(self, corpus: str, need: Need) -> Database:
         """Small real ones, whatever the corpus."""
-        return _shop("shop.csv" if need is Need.CSV else "shop.sqlite")
+        return shop("shop.csv" if need is Need.CSV else "shop.sqlite")
 
     def weights(self, corpus: str, name: str = "") -> FittedWeights:
         """Those that a test fitted, else some that fuse every kind of list."""

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from core.backends.sql.guard import (
     Authorizer,
@@ -171,20 +171,16 @@ def _bounded(more: int) -> None:
     )
 
 
-def _opened(asking: BinaryIO) -> Source:
-    first = json.loads(asking.readline())
-    size: int = first.get("bytes", 0)
-    _bounded(size)
-    return Path(first["path"]) if "path" in first else asking.read(size)
-
-
 def main() -> int:
     """Answer until nobody asks any more."""
     # The signal's own action ends the process wherever it is, also inside a function of SQLite.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asks decides
     asking, telling = sys.stdin.buffer, sys.stdout.buffer
-    source = _opened(asking)
+    first = json.loads(asking.readline())
+    size: int = first.get("bytes", 0)
+    _bounded(size)
+    source = Path(first["path"]) if "path" in first else asking.read(size)
 
     def tell(what: Mapping[str, Any]) -> None:
         telling.write(json.dumps(what, ensure_ascii=False).encode("utf-8", "replace") + b"\n")

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from core.backends.sql.database import Database
+from core.backends.sql.names import quoted
 from core.domain.encoding import encoding_of
 from core.domain.errors import BadInput
 
@@ -92,11 +93,11 @@ def _fill(connection: sqlite3.Connection, table: str, file: Path) -> list[str]:
         [None if cell is None else made[what](cell) for cell in column]
         for what, column in zip(kinds, columns, strict=True)
     ]
-    defined = ", ".join(f"{_quoted(name)} {what}" for name, what in zip(names, kinds, strict=True))
-    connection.execute(f"CREATE TABLE {_quoted(table)} ({defined})")
+    defined = ", ".join(f"{quoted(name)} {what}" for name, what in zip(names, kinds, strict=True))
+    connection.execute(f"CREATE TABLE {quoted(table)} ({defined})")
     marks = ", ".join("?" * width)
     connection.execute("BEGIN")
-    connection.executemany(f"INSERT INTO {_quoted(table)} VALUES ({marks})", zip(*typed, strict=True))
+    connection.executemany(f"INSERT INTO {quoted(table)} VALUES ({marks})", zip(*typed, strict=True))
     connection.execute("COMMIT")
     said = []
     if ragged:
@@ -139,7 +140,3 @@ def _distinct(name: str, taken: set[str]) -> str:
         chosen = f"{name}_{number}"
     taken.add(chosen)
     return chosen
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

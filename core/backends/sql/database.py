@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from core.backends.sql import guard
-from core.backends.sql.guard import QueryLimits, SqlError, SqlFailed
+from core.backends.sql.guard import QueryLimits, SqlError, SqlFailed, SqlRejected, TooSlow
 from core.backends.sql.worker import Workers
 from core.domain.errors import Unavailable
 
 Value = str | int | float | None
+Ask = Callable[..., tuple[tuple[Value, ...], ...]]  # see `Database.within`
 SCHEMA_S = 10.0  # for reading the schema: views of views can make that as long as one likes
 SCHEMA_BYTES = 16 << 20
-_ERRORS: Mapping[str, type[SqlError]] = {
-    kind.__name__: kind
-    for kind in (
-        SqlFailed,
-        guard.NotOneStatement,
-        guard.NotASelect,
-        guard.ForbiddenSql,
-        guard.TooSlow,
-        guard.TooBig,
-    )
-}
+_KINDS: tuple[type[SqlError], ...] = (SqlFailed, *SqlRejected.__subclasses__())
+_ERRORS = {kind.__name__: kind for kind in _KINDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +64,7 @@ class Database:
     def __init__(self, source: Path | bytes, name: str) -> None:
         """Read the schema. Raises Unavailable if it is no readable SQLite database."""
         self.name = name
+        self.found: dict[Any, Any] = {}  # what others found out about it, by a key of theirs: it only is read
         self._workers = Workers(source)
         try:
             found = self._workers.ask({"do": "schema"}, seconds=SCHEMA_S, most=SCHEMA_BYTES)
@@ -83,8 +76,8 @@ class Database:
             DatabaseTable(
                 one["name"],
                 one["sql"],
-                tuple(Column(name, declared, key) for name, declared, key in one["columns"]),
-                tuple((own, table, other) for own, table, other in one["keys"]),
+                tuple(Column(*own) for own in one["columns"]),
+                tuple(map(tuple, one["keys"])),
             )
             for one in found["tables"]
         )
@@ -116,6 +109,21 @@ class Database:
         """
         read = set(self._ask("reads", sql, (), limits or QueryLimits(), lambda: False)["read"])
         return tuple(table.name for table in self.tables if table.name.lower() in read)
+
+    def within(self, seconds: float, cancelled: Callable[[], bool] = lambda: False) -> Ask:
+        """Return a function that runs a query and returns its rows, for queries that take `seconds` all
+        together. It raises TooSlow once they are over.
+        """
+        end = time.monotonic() + seconds
+
+        def ask(sql: str, values: Sequence[Value] = (), **limits: int) -> tuple[tuple[Value, ...], ...]:
+            left = end - time.monotonic()
+            if left <= 0:
+                raise TooSlow(f"its {seconds:g} s were over")
+            given = QueryLimits(seconds=left, **limits)
+            return self.query(sql, values, limits=given, cancelled=cancelled).rows
+
+        return ask
 
     def _ask(
         self, do: str, sql: str, values: Sequence[Value], limits: QueryLimits, cancelled: Callable[[], bool]

@@ -103,7 +103,12 @@ def grammar(tables: Sequence[DatabaseTable], found: Iterable[Join] = (), values:
     the same kind of content: of a joined column, of itself, or of numbers. `values` has the text columns
     whose values for the question are known: `=`, `<>` and IN accept only those, LIKE any text.
     """
-    usable = [table for table in tables if table.columns and _writable(table)]
+    usable = [  # no name of theirs has a character that ends a line or a text
+        table
+        for table in tables
+        if table.columns
+        and all(name.isprintable() for name in (table.name, *(one.name for one in table.columns)))
+    ]
     if not usable:
         return ""
     writer = _prepared(usable, tuple(found), values or {})
@@ -128,20 +133,15 @@ def kind(column: Column) -> Kind:
     return "number" if any(sign in upper for sign in numbers) else "any"
 
 
-def _writable(table: DatabaseTable) -> bool:
-    """Return True if the table's names have no character that ends a line or a text."""
-    return all(name.isprintable() for name in (table.name, *(column.name for column in table.columns)))
-
-
 def _prepared(tables: Sequence[DatabaseTable], found: tuple[Join, ...], values: Values) -> _Writer:
     """Prepare the sources, the conditions that join two of them, and the sets of sources joined this way."""
     sources = [_Source(table, written(table.name), written(table.name)) for table in tables]
     taken = {table.name.lower() for table in tables}
-    places: list[list[tuple[int, str]]] = []
-    for group in groups(found):
-        named = [(at, column) for table, column in group if (at := _index(tables, table)) is not None]
-        if len(named) > 1:
-            places.append(named)
+    index = {table.name: at for at, table in reversed(list(enumerate(tables)))}
+    places = [
+        [(index[table], column) for table, column in group if table in index] for group in groups(found)
+    ]
+    places = [named for named in places if len(named) > 1]
     for at in range(len(tables)):
         own = [[column for one, column in named if one == at] for named in places]
         if any(len(columns) > 1 for columns in own):  # a column of it points at another one of it
@@ -154,19 +154,14 @@ def _prepared(tables: Sequence[DatabaseTable], found: tuple[Join, ...], values: 
     conditions: dict[tuple[int, int], list[str]] = {}
     for named in places:
         for (one, mine), (other, theirs) in itertools.permutations(named, 2):
-            if one != other and _together(one, other, len(tables)):
-                ends = (
-                    f"{sources[one].name}.{written(mine)}",
-                    f"{sources[other].name}.{written(theirs)}",
-                )
-                conditions.setdefault((one, other), []).append(" = ".join(ends))
+            # Two tables may share one FROM, or both names of one table.
+            kinds = [0 if at < len(tables) else 1 + (at - len(tables)) // 2 for at in (one, other)]
+            if one != other and kinds[0] == kinds[1]:
+                condition = f"{sources[one].name}.{written(mine)} = {sources[other].name}.{written(theirs)}"
+                conditions.setdefault((one, other), []).append(condition)
     alike = {place: number for number, named in enumerate(places) for place in named}
     scopes = _scopes(len(sources), len(tables), conditions)
     return _Writer(sources, conditions, scopes, values, _free("d", taken), alike)
-
-
-def _index(tables: Sequence[DatabaseTable], name: str) -> int | None:
-    return next((at for at, table in enumerate(tables) if table.name == name), None)
 
 
 def _free(name: str, taken: set[str]) -> str:
@@ -174,13 +169,6 @@ def _free(name: str, taken: set[str]) -> str:
         name += "_"
     taken.add(name.lower())
     return name
-
-
-def _together(one: int, other: int, tables: int) -> bool:
-    """Return True if two sources may share one FROM: two tables, or both names of one table."""
-    if one < tables and other < tables:
-        return True
-    return one >= tables and other >= tables and (one - tables) // 2 == (other - tables) // 2
 
 
 def _scopes(
@@ -264,13 +252,20 @@ def _conditions(writer: _Writer, at: int, mode: str, short: Sequence[Column]) ->
         if kind(column) == "text":
             known = [terminal(literal(one)) for one in closed or () if one.isprintable()]
             group = writer.alike.get((at, column.name))
-            known_or_any = ["text"] if closed is None else known
+            values = f"({' | '.join(['text'] if closed is None else known)})"
             partners = [
                 terminal(source.column(one))
                 for one in source.table.columns
                 if one is not column and group is not None and writer.alike.get((at, one.name)) == group
             ]
-            tail = _text_tail(known_or_any, partners, nested)
+            any_value = closed is None or known
+            alone = [*([values] if any_value else []), *partners, f'"(" {nested} ")"']
+            listed = f'{nested} | {values} (", " {values})*' if any_value else nested
+            tail = (
+                f'same ({" | ".join(alone)}) | less (text | num | "(" {nested} ")")'
+                ' | (" LIKE " | " NOT LIKE ") text | " BETWEEN " text " AND " text'
+                f' | within ({listed}) ")" | isnull'
+            )
         elif kind(column) == "any":
             tail = (
                 f'cmp (text | num | c{of} | "(" sub ")") | " LIKE " text'
@@ -288,19 +283,6 @@ def _conditions(writer: _Writer, at: int, mode: str, short: Sequence[Column]) ->
         writer.rule(f"t{of}x{number}", tail)
         made.append(f"({' | '.join(names)}) t{of}x{number}")
     return made
-
-
-def _text_tail(known: Sequence[str], partners: Sequence[str], nested: str) -> str:
-    """Return what may follow a text column: its known texts, other columns of its table with the same
-    content, and nested SELECTs of such columns.
-    """
-    values = f"({' | '.join(known)})"
-    alone = [*([values] if known else []), *partners, f'"(" {nested} ")"']
-    listed = f'{nested} | {values} (", " {values})*' if known else nested
-    return (
-        f'same ({" | ".join(alone)}) | less (text | num | "(" {nested} ")") | (" LIKE " | " NOT LIKE ") text'
-        f' | " BETWEEN " text " AND " text | within ({listed}) ")" | isnull'
-    )
 
 
 def _nested_name(writer: _Writer, at: int, number: int) -> str:
@@ -325,13 +307,10 @@ def _nested(writer: _Writer) -> None:
     ways: dict[str, list[str]] = {"subn": []}
     for at, source in enumerate(writer.sources):
         short = writer.short(source)
-        if f"en{at}" in writer.rules:
-            ways["subn"].append(f"(en{at} | an{at}) v{at}")
-        else:
-            ways["subn"].append(f"an{at} v{at}")
-        if f"c{at}u" in writer.rules:
-            first = f"(en{at}u | an{at}u)" if f"en{at}u" in writer.rules else f"an{at}u"
-            ways["subn"].append(f"{first} z{at}")
+        for of, then in ((f"{at}", f"v{at}"), (f"{at}u", f"z{at}")):
+            if f"c{of}" in writer.rules:
+                first = f"(en{of} | an{of})" if f"en{of}" in writer.rules else f"an{of}"
+                ways["subn"].append(f"{first} {then}")
         for number, column in enumerate(source.table.columns):
             rule = _nested_name(writer, at, number)
             if rule in ("sub", "subn"):

@@ -24,27 +24,10 @@ FUNCTIONS = frozenset(
 )
 _ACTIONS = {
     getattr(sqlite3, f"SQLITE_{name}"): name.replace("_", " ")
-    for name in (
-        "ALTER_TABLE",
-        "ANALYZE",
-        "ATTACH",
-        "CREATE_INDEX",
-        "CREATE_TABLE",
-        "CREATE_TEMP_TABLE",
-        "CREATE_TRIGGER",
-        "CREATE_VIEW",
-        "CREATE_VTABLE",
-        "DELETE",
-        "DETACH",
-        "DROP_TABLE",
-        "DROP_VIEW",
-        "INSERT",
-        "PRAGMA",
-        "REINDEX",
-        "SAVEPOINT",
-        "TRANSACTION",
-        "UPDATE",
-    )
+    for name in """
+    ALTER_TABLE ANALYZE ATTACH CREATE_INDEX CREATE_TABLE CREATE_TEMP_TABLE CREATE_TRIGGER CREATE_VIEW
+    CREATE_VTABLE DELETE DETACH DROP_TABLE DROP_VIEW INSERT PRAGMA REINDEX SAVEPOINT TRANSACTION UPDATE
+    """.split()  # noqa: SIM905
 }
 _TOKEN = re.compile(
     r"""(?P<space>\s+|--[^\n]*|/\*.*?(?:\*/|\Z))"""

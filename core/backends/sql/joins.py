@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from threading import Lock
-from weakref import WeakKeyDictionary
+from itertools import repeat
 
-from core.backends.sql.database import Column, Database, DatabaseTable
-from core.backends.sql.guard import QueryLimits, SqlError, TooSlow
-from core.backends.sql.names import quoted, written
+from core.backends.sql.database import Ask, Column, Database, DatabaseTable
+from core.backends.sql.guard import SqlError
+from core.backends.sql.names import dotted, quoted
 
 UNIQUE = 0.9  # share of different values from which a column is one that others may point at
 CONTAINED = 0.6  # share of the different values of a text column that the other holds; of numbers, all
@@ -18,8 +16,6 @@ TELLING = 8  # different values that a text column has at least to be tied to on
 LOOKED = 2_000  # different values that are looked at
 
 Place = tuple[str, str]  # table, column
-_known: WeakKeyDictionary[Database, dict[frozenset[str], tuple[Join, ...]]] = WeakKeyDictionary()
-_lock = Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +35,7 @@ class Join:
 
     def __str__(self) -> str:
         """Format the condition."""
-        one, other = (".".join(map(written, end)) for end in self.ends)
-        told = f"{one} = {other}"
+        told = " = ".join(dotted(*end) for end in self.ends)
         return f"{told} (inferred)" if self.inferred else told
 
 
@@ -58,21 +53,16 @@ def joins(
     Source: Rostin et al. 2009, "A Machine Learning Approach to Foreign Key Discovery", WebDB, section 3:
     coverage, names and the number of different values identify a foreign key.
     """
-    names = frozenset(table.name for table in tables)
-    with _lock:
-        known = _known.setdefault(database, {}).get(names)
-    if known is not None:
+    key = ("joins", frozenset(table.name for table in tables))
+    if (known := database.found.get(key)) is not None:
         return known, ""
     found = list(declared(tables))
-    note = ""
     try:
-        found += _inferred(database, tables, found, time.monotonic() + seconds, cancelled)
+        found += _inferred(tables, found, database.within(seconds, cancelled))
     except SqlError as error:
-        note = f"not every pair of columns was compared: {error}"
-    else:
-        with _lock:
-            _known[database][names] = tuple(found)
-    return tuple(found), note
+        return tuple(found), f"not every pair of columns was compared: {error}"
+    database.found[key] = tuple(found)
+    return tuple(found), ""
 
 
 def declared(tables: Sequence[DatabaseTable]) -> tuple[Join, ...]:
@@ -86,11 +76,7 @@ def declared(tables: Sequence[DatabaseTable]) -> tuple[Join, ...]:
                 continue
             mine = next((one.name for one in table.columns if one.name.lower() == own.lower()), None)
             theirs = next(
-                (
-                    one.name
-                    for one in target.columns
-                    if (one.name.lower() == column.lower() if column else one.key)
-                ),
+                (o.name for o in target.columns if (o.name.lower() == column.lower() if column else o.key)),
                 None,
             )
             if mine is not None and theirs is not None and (table.name, mine) != (target.name, theirs):
@@ -120,21 +106,13 @@ class _Counted:
     filled: int
 
 
-def _inferred(
-    database: Database,
-    tables: Sequence[DatabaseTable],
-    known: Sequence[Join],
-    end: float,
-    cancelled: Callable[[], bool],
-) -> list[Join]:
-    def ask(sql: str) -> tuple[int, ...]:
-        left = end - time.monotonic()
-        if left <= 0:
-            raise TooSlow("its time was up")
-        (row,) = database.query(sql, limits=QueryLimits(seconds=left), cancelled=cancelled).rows
-        return tuple(value if isinstance(value, int) else 0 for value in row)
-
-    counted = [one for table in tables for one in _counted(table, ask)]
+def _inferred(tables: Sequence[DatabaseTable], known: Sequence[Join], ask: Ask) -> list[Join]:
+    counted: list[_Counted] = []
+    for table in tables:
+        parts = [f"count(DISTINCT {quoted(one.name)}), count({quoted(one.name)})" for one in table.columns]
+        (row,) = ask(f"SELECT {', '.join(parts)} FROM {quoted(table.name)}")
+        numbers = [int(value or 0) for value in row]
+        counted += map(_Counted, repeat(table), table.columns, numbers[::2], numbers[1::2])
     tied = {frozenset((one.table, one.other)) for one in known}
     found: list[Join] = []
     for target in counted:
@@ -147,12 +125,6 @@ def _inferred(
                     Join(one.table.name, one.column.name, target.table.name, target.column.name, True)
                 )
     return found
-
-
-def _counted(table: DatabaseTable, ask: Callable[[str], tuple[int, ...]]) -> list[_Counted]:
-    parts = [f"count(DISTINCT {quoted(one.name)}), count({quoted(one.name)})" for one in table.columns]
-    row = ask(f"SELECT {', '.join(parts)} FROM {quoted(table.name)}")
-    return [_Counted(table, column, row[2 * at], row[2 * at + 1]) for at, column in enumerate(table.columns)]
 
 
 def _alike(one: _Counted, target: _Counted) -> bool:
@@ -168,12 +140,12 @@ def _alike(one: _Counted, target: _Counted) -> bool:
     return one.column.textual and one.different >= TELLING
 
 
-def _contained(one: _Counted, target: _Counted, ask: Callable[[str], tuple[int, ...]]) -> bool:
+def _contained(one: _Counted, target: _Counted, ask: Ask) -> bool:
     mine, theirs = quoted(one.column.name), quoted(target.column.name)
-    (missing,) = ask(
+    ((missing,),) = ask(
         f"SELECT count(*) FROM (SELECT DISTINCT {mine} AS v FROM {quoted(one.table.name)} "
         f"WHERE {mine} IS NOT NULL LIMIT {LOOKED}) WHERE v NOT IN "
         f"(SELECT {theirs} FROM {quoted(target.table.name)} WHERE {theirs} IS NOT NULL)"
     )
     allowed = 1 - CONTAINED if one.column.textual else 0.0
-    return missing <= allowed * min(one.different, LOOKED)
+    return int(missing or 0) <= allowed * min(one.different, LOOKED)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from threading import Lock
-from weakref import WeakKeyDictionary
 
 from core.backends.sql.database import Column, Database, DatabaseTable
-from core.backends.sql.guard import QueryLimits, SqlError, TooBig, TooSlow
+from core.backends.sql.guard import SqlError, TooBig, TooSlow
 from core.backends.sql.joins import Join, groups
-from core.backends.sql.names import literal, quoted, written
+from core.backends.sql.names import dotted, literal, quoted, written
 
 WORDS = 8  # words that one stored value may have in the question
 CANDIDATES = 300
@@ -29,8 +26,6 @@ DDL = 2_500  # characters of a table's own statement; a longer one is written an
 MAX_SCHEMA_CHARS = 12_000  # characters of all tables: some 4,000 tokens
 _WORD = re.compile(r"\w(?:[\w.&/'’-]*\w)?")
 _COMMENT = re.compile(r"--|/\*")
-_examples: WeakKeyDictionary[Database, dict[tuple[str, str, int], list[str]]] = WeakKeyDictionary()
-_lock = Lock()
 _POSSESSIVE = re.compile(r"['’][sS]$")
 
 
@@ -46,7 +41,7 @@ class ValueLink:
     @property
     def place(self) -> str:
         """The column, as a query names it."""
-        return f"{written(self.table)}.{written(self.column)}"
+        return dotted(self.table, self.column)
 
     def __str__(self) -> str:
         """Format the condition that selects the value."""
@@ -157,49 +152,41 @@ def link(
     Tabular Data ...", arXiv:2012.12627, section 3.3: the values a question mentions are listed with their
     columns; there by fuzzy matching, here word by word.
     """
-    end = time.monotonic() + seconds
+    ask = database.within(seconds, cancelled)
     runs, parts = phrases(text, stops), names(text, stops)
     numbers = [int(run) for run in runs if run.isascii() and run.isdigit() and 3 <= len(run) <= 15]
     found: list[ValueLink] = []
 
-    def look(
-        table: DatabaseTable, column: str, condition: str, values: Sequence[str | int], exact: bool
-    ) -> None:
-        left = end - time.monotonic()
-        if left <= 0:
-            raise TooSlow(f"not every column could be looked through in {seconds:g} s")
+    def look(table: str, column: str, condition: str, values: Sequence[str | int], exact: bool) -> None:
         name = quoted(column)
         sql = (
-            f"SELECT DISTINCT {name} FROM {quoted(table.name)} "
-            f"WHERE length({name}) <= {MAX_VALUE_CHARS} AND ({condition}) LIMIT {PER_COLUMN}"
+            f"SELECT DISTINCT {name} FROM {quoted(table)} "
+            f"WHERE length({name}) <= {MAX_VALUE_CHARS} AND ({name} {condition}) LIMIT {PER_COLUMN}"
         )
-        limits = QueryLimits(seconds=left, rows=PER_COLUMN)
         try:
-            rows = database.query(sql, values, limits=limits, cancelled=cancelled).rows
+            rows = ask(sql, values, rows=PER_COLUMN)
         except TooBig:
             return  # values as long as that are not what a question names
         found.extend(
-            ValueLink(table.name, column, value, exact) for (value,) in rows if isinstance(value, str | int)
+            ValueLink(table, column, value, exact) for (value,) in rows if isinstance(value, str | int)
         )
 
     note = ""
+    columns = [(table, column) for table in database.tables for column in table.columns]
     try:
-        for table in database.tables:
-            for column in table.columns:
-                keys = {own for own, _, _ in table.keys}
-                name = quoted(column.name)
-                if column.textual and runs:
-                    marks = ", ".join("?" * len(runs))
-                    look(table, column.name, f"{name} COLLATE NOCASE IN ({marks})", runs, True)
-                elif numbers and (column.key or column.name in keys):
-                    look(table, column.name, f"{name} IN ({', '.join('?' * len(numbers))})", numbers, True)
+        for table, column in columns:
+            if column.textual and runs:
+                look(table.name, column.name, f"COLLATE NOCASE IN ({', '.join('?' * len(runs))})", runs, True)
+            elif numbers and (column.key or column.name in {own for own, _, _ in table.keys}):
+                look(table.name, column.name, f"IN ({', '.join('?' * len(numbers))})", numbers, True)
         known = " ".join(str(one.value).lower() for one in found)
         for part in [part for part in parts if part.lower() not in known]:
-            for table in database.tables:
-                for column in table.columns:
-                    if column.textual:
-                        like = "%" + re.sub(r"([%_!])", r"!\1", part) + "%"
-                        look(table, column.name, f"{quoted(column.name)} LIKE ? ESCAPE '!'", (like,), False)
+            like = "%" + re.sub(r"([%_!])", r"!\1", part) + "%"
+            for table, column in columns:
+                if column.textual:
+                    look(table.name, column.name, "LIKE ? ESCAPE '!'", (like,), False)
+    except TooSlow:
+        note = f"not every column could be looked through in {seconds:g} s"
     except SqlError as error:
         note = str(error)
     distinct = dict.fromkeys(sorted(found, key=lambda one: (not one.exact, -len(str(one.value)))))
@@ -225,19 +212,14 @@ def connect(chosen: Sequence[str], tables: Sequence[DatabaseTable]) -> tuple[str
 
 def _path(near: dict[str, set[str]], start: str, goal: str) -> list[str]:
     """Return the names on a shortest path including both ends, or [] if there is no path."""
-    came: dict[str, str] = {start: start}
-    waiting = deque([start])
+    seen, waiting = {start}, deque([[start]])
     while waiting:
-        here = waiting.popleft()
-        if here == goal:
-            path = [here]
-            while path[-1] != start:
-                path.append(came[path[-1]])
-            return path[::-1]
-        for there in sorted(near.get(here, ())):
-            if there not in came:
-                came[there] = here
-                waiting.append(there)
+        path = waiting.popleft()
+        if path[-1] == goal:
+            return path
+        new = sorted(near.get(path[-1], set()) - seen)
+        seen.update(new)
+        waiting.extend([*path, there] for there in new)
     return []
 
 
@@ -261,7 +243,7 @@ def joins_text(joins: Sequence[Join]) -> list[str]:
     lines = []
     for group in groups(joins):
         guessed = all(one.inferred for one in joins if one.ends[0] in group)
-        names = [f"{written(table)}.{written(column)}" for table, column in sorted(group)]
+        names = [dotted(*place) for place in sorted(group)]
         lines.append(f"-- joins{' (inferred from values)' if guessed else ''}: {' = '.join(names)}")
     return lines
 
@@ -295,17 +277,14 @@ def _with_values(database: Database, table: DatabaseTable) -> str:
 
 
 def _stored(database: Database, table: DatabaseTable, column: Column, most: int) -> list[str]:
-    """`examples`, remembered: a database is only read."""
-    key = (table.name, column.name, most)
-    with _lock:
-        known = _examples.setdefault(database, {}).get(key)
-    if known is None:
-        known = _different(database, table, column.name, most)
-        if known is None:
+    """Return the `examples` of a column, remembered."""
+    key = ("examples", table.name, column.name, most)
+    if key not in database.found:
+        found = _different(database, table, column.name, most)
+        if found is None:
             return []
-        with _lock:
-            _examples[database][key] = known
-    return list(known)
+        database.found[key] = found
+    return list(database.found[key])
 
 
 def examples(database: Database, table: DatabaseTable, column: str, most: int) -> list[str]:
@@ -318,9 +297,7 @@ def _different(database: Database, table: DatabaseTable, column: str, most: int)
     name, of = quoted(column), quoted(table.name)
     sql = f"SELECT DISTINCT {name} FROM {of} WHERE {name} IS NOT NULL AND {name} <> '' LIMIT {int(most)}"
     try:
-        rows = database.query(
-            sql, limits=QueryLimits(seconds=EXAMPLES_S, rows=most, value=MAX_VALUE_CHARS)
-        ).rows
+        rows = database.within(EXAMPLES_S)(sql, rows=most, value=MAX_VALUE_CHARS)
     except SqlError:
         return None  # a value beyond the limits, or a table too large to look through: it has no examples
     return [" ".join(str(value).split()) for (value,) in rows]

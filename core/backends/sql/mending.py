@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import difflib
+import logging
 import re
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from core.backends.sql.database import Database, DatabaseTable
-from core.backends.sql.guard import QueryLimits, SqlError, tokens
+from core.backends.sql.guard import SqlError, tokens
 from core.backends.sql.joins import Join, Place, groups
 from core.backends.sql.linking import ValueLink
-from core.backends.sql.names import literal, quoted, written
+from core.backends.sql.names import dotted, literal, quoted, written
 
+log = logging.getLogger(__name__)
 NAMED = 6  # tables or columns in one hint
 NEAR = 3  # names like the one that is not there
 _NO_COLUMN = re.compile(r"no such column: (.+)")  # SQLite's words
@@ -66,7 +67,7 @@ def about_error(error: str, tables: Sequence[DatabaseTable]) -> str:
         table, _, name = given.rpartition(".")
         name = name.strip(_QUOTES)
         have = [
-            f"{written(one.name)}.{written(own.name)}"
+            dotted(one.name, own.name)
             for one in tables
             for own in one.columns
             if own.name.lower() == name.lower()
@@ -137,21 +138,27 @@ def about_nothing(
     values of the question that it does not use. "" where there is neither. A text that stands in a column
     which holds the same things, as `joins` say, is in its place: a state without a river.
     """
-    end = time.monotonic() + seconds
+    ask = database.within(seconds, cancelled)
     said: list[str] = []
     written_texts = compared(sql)
-    for one in written_texts:
-        if one.like and set(one.value) & set("%_"):
-            continue
-        places = _places(database, one.value, tables, end, cancelled)
-        if places is None or _among(one, [*places, *_same(places, joins)], tables):
-            continue
-        where = (
-            f"it is in {_listed([f'{written(t)}.{written(c)}' for t, c in places])}"
-            if places
-            else "nor elsewhere"
-        )
-        said.append(f"{literal(one.value)} is not in {one.column.lower()}, {where}.")
+    columns = [(table.name, one.name) for table in tables for one in table.columns if one.textual]
+    try:
+        for one in written_texts:
+            if one.like and set(one.value) & set("%_"):
+                continue
+            places = [
+                (table, column)
+                for table, column in columns
+                if ask(f"SELECT 1 FROM {quoted(table)} WHERE {quoted(column)} = ? LIMIT 1", [one.value])
+            ]
+            same = [place for group in groups(joins) if not set(group).isdisjoint(places) for place in group]
+            if not _among(one, [*places, *same], tables):
+                where = (
+                    f"it is in {_listed([dotted(*place) for place in places])}" if places else "nor elsewhere"
+                )
+                said.append(f"{literal(one.value)} is not in {one.column.lower()}, {where}.")
+    except SqlError as error:  # the search did not finish: no more is known
+        log.debug("%s", error)
     used = " ".join(one.value.lower() for one in written_texts)
     unused: dict[str, list[str]] = {}
     for link in links:
@@ -160,35 +167,6 @@ def about_nothing(
     if not written_texts or said:  # what the question names stands nowhere in the query
         said += [f"{value} is in {_listed(places)}." for value, places in unused.items()]
     return " ".join(["The query found no rows.", *said]) if said else ""
-
-
-def _same(places: Sequence[Place], joins: Sequence[Join]) -> list[Place]:
-    """Return the columns with the same content as one of `places`."""
-    return [place for group in groups(joins) if not set(group).isdisjoint(places) for place in group]
-
-
-def _places(
-    database: Database, value: str, tables: Sequence[DatabaseTable], end: float, cancelled: Callable[[], bool]
-) -> list[Place] | None:
-    """Return the text columns that contain exactly `value`, or None if the search did not finish."""
-    found = []
-    for table in tables:
-        for column in table.columns:
-            if not column.textual:
-                continue
-            left = end - time.monotonic()
-            if left <= 0:
-                return None
-            asked = f"SELECT 1 FROM {quoted(table.name)} WHERE {quoted(column.name)} = ? LIMIT 1"
-            try:
-                rows = database.query(
-                    asked, (value,), limits=QueryLimits(seconds=left), cancelled=cancelled
-                ).rows
-            except SqlError:
-                return None
-            if rows:
-                found.append((table.name, column.name))
-    return found
 
 
 def _among(one: TextComparison, places: Sequence[Place], tables: Sequence[DatabaseTable]) -> bool:
@@ -204,9 +182,7 @@ def _among(one: TextComparison, places: Sequence[Place], tables: Sequence[Databa
 
 
 def _alike(name: str, tables: Sequence[DatabaseTable]) -> str:
-    columns = {
-        own.name.lower(): f"{written(one.name)}.{written(own.name)}" for one in tables for own in one.columns
-    }
+    columns = {own.name.lower(): dotted(one.name, own.name) for one in tables for own in one.columns}
     near = difflib.get_close_matches(name.lower()[:100], columns, NEAR, 0.5)
     return f" Like it: {_listed([columns[one] for one in near])}." if near else ""
 

@@ -37,3 +37,8 @@ def quoted(name: str) -> str:
 def written(name: str) -> str:
     """`name` as a query writes it: in quotes only where SQL needs them."""
     return name if PLAIN.fullmatch(name) and name.lower() not in KEYWORDS else quoted(name)
+
+
+def dotted(table: str, column: str) -> str:
+    """Return a column as a query writes it: table.column."""
+    return f"{written(table)}.{written(column)}"

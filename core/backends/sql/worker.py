@@ -49,33 +49,27 @@ class Workers:
         process can be started.
         """
         while True:
-            worker, used = self._take(cancelled)
+            with self._lock:
+                worker = self._idle.pop() if self._idle else None
+            used = worker is not None  # it may have ended by itself, unused for long
+            worker = worker or Worker(self._source, cancelled)
             try:
                 found = worker.ask(request, seconds, most, cancelled)
             except ProcessGone:
                 worker.kill()
-                if not used:  # else it may have ended by itself, unused for long
+                if not used:
                     raise SqlFailed("the query crashed the query process") from None
             except BaseException:
                 worker.kill()
                 raise
             else:
-                self._keep(worker)
+                with self._lock:
+                    kept = len(self._idle) < MAX_IDLE_PROCESSES
+                    if kept:
+                        self._idle.append(worker)
+                if not kept:
+                    worker.kill()
                 return found
-
-    def _take(self, cancelled: Callable[[], bool]) -> tuple[Worker, bool]:
-        """Return a process, and whether it has answered before."""
-        with self._lock:
-            if self._idle:
-                return self._idle.pop(), True
-        return Worker(self._source, cancelled), False
-
-    def _keep(self, worker: Worker) -> None:
-        with self._lock:
-            if len(self._idle) < MAX_IDLE_PROCESSES:
-                self._idle.append(worker)
-                return
-        worker.kill()
 
 
 class Worker:

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from core.backends.sql import joins, linking
 from core.backends.sql.database import Database
 from core.backends.sql.guard import SqlError
 from core.domain.needs import Need
 from core.domain.types import Query, RouteResult, Turn
 from core.engine.request import Request
 from core.routes.registry import routes
-from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
+from tests.fakes import TEXTS, FakeEngine, ScriptedLLM, shop
 from tests.obeying import ORDER, ObeyingLLM
 
 # What a document may decide, by route, as a step reads passages and has a say. A route that is not named
@@ -77,9 +76,9 @@ class Poisoned:
                 route_max_calls=CALLS,
                 texts={**TEXTS, "crushed:0-80": f"{TEXTS['crushed:0-80']} {order}"},
             )
-        joins._known.clear()  # else a second run looks up less
-        linking._examples.clear()
         engine, llm = self._engines[order], ObeyingLLM()
+        for name in ("shop.csv", "shop.sqlite"):
+            shop(name).found.clear()  # else a second run looks up less
         engine.fake_llm = llm
         parameters = {
             route: {name: value for (name, value), need in routes()[route].needs_if if need is Need.LLM}
