@@ -7,7 +7,6 @@ import logging
 import sqlite3
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from core.backends.base import Embedder, Matrix, Vector
+from core.domain.once import Recent
 
 log = logging.getLogger(__name__)
 BUSY_S = 5.0
@@ -83,7 +83,9 @@ class DiskCache:
 
     def _make_room(self, db: sqlite3.Connection) -> None:
         """Delete what was used longest ago. Freed pages are used again, so the file grows no more."""
-        over = _used(db) - self._limit
+        names = ("page_count", "freelist_count", "page_size")
+        pages, free, size = (int(db.execute(f"pragma {name}").fetchone()[0]) for name in names)
+        over = (pages - free) * size - self._limit
         if over <= 0:
             return
         gone: list[tuple[str]] = []
@@ -106,15 +108,6 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
         db.close()
 
 
-def _used(db: sqlite3.Connection) -> int:
-    """Return the bytes of the pages in use, without free pages."""
-    pages, free, size = (
-        int(db.execute(f"pragma {name}").fetchone()[0])
-        for name in ("page_count", "freelist_count", "page_size")
-    )
-    return (pages - free) * size
-
-
 MAX_VECTORS = 5_000  # vectors: 8 MB of 384 numbers each
 
 
@@ -125,8 +118,7 @@ class EmbeddingCache:
     """
 
     def __init__(self, limit: int = MAX_VECTORS) -> None:
-        self._limit = limit
-        self._vectors: OrderedDict[bytes, Vector] = OrderedDict()
+        self._vectors: Recent[bytes, Vector] = Recent(limit)
         self._lock = threading.Lock()
 
     def known(self, embedder: Embedder, texts: Sequence[str]) -> int:
@@ -145,9 +137,6 @@ class EmbeddingCache:
         with self._lock:
             for key in keys:
                 self._vectors[key] = known[key]
-                self._vectors.move_to_end(key)
-            while len(self._vectors) > self._limit:
-                self._vectors.popitem(last=False)
         return np.stack([known[key] for key in keys]) if keys else np.empty((0, embedder.dim), np.float32)
 
 

@@ -6,7 +6,7 @@ import heapq
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -68,13 +68,14 @@ def patterns(question: str, analyzer: Analyzer, exact: Sequence[str] = ()) -> tu
     found: dict[Pattern, None] = {}
     rest = question
     for term in exact:
-        if text := _trimmed(fold(term)):
+        if text := fold(term).strip(" .,;:!?()[]{}\"'`"):
             found[Pattern(text, "exact")] = None
         if term[0] in _QUOTES:
             rest = rest.replace(term, " ")
     whole = {one.text for one in found}
     for match in _IDENTIFIER.finditer(rest):
-        if _is_identifier(match[0]):
+        # It has a digit, an inner mark, or a capital after its first letter.
+        if not match[0].isalpha() or match[0][1:] != match[0][1:].lower():
             if fold(match[0]) not in whole:
                 found[Pattern(fold(match[0]), "identifier")] = None
             for part in _PART.findall(match[0]):
@@ -86,8 +87,13 @@ def patterns(question: str, analyzer: Analyzer, exact: Sequence[str] = ()) -> tu
         if _UNSPACED.fullmatch(word):
             if len(word) > 1:
                 found[Pattern(folded, "letters")] = None
+        elif folded not in known and len(folded) < SHORTEST_BEGINNING:
+            found[Pattern(folded, "word")] = None
         elif folded not in known:
-            found[_of_word(folded, terms)] = None
+            stem = fold(terms[0]) if terms else folded
+            pairs = enumerate(zip(folded, stem, strict=False))
+            shared = next((n for n, (a, b) in pairs if a != b), min(len(folded), len(stem)))
+            found[Pattern(folded[: max(shared, SHORTEST_BEGINNING - 1)], "beginning")] = None
     return tuple(found)[:MAX_PATTERNS]
 
 
@@ -150,7 +156,11 @@ class SourceText:
         wanted = pattern.text.encode()
         first, last = _WORD_BYTES[wanted[0]], _WORD_BYTES[wanted[-1]]
         if pattern.kind == "letters" or not first:
-            found: Positions = np.fromiter(self._anywhere(wanted), np.int64)
+            places, at = list[int](), self._bytes.find(wanted)
+            while at >= 0:
+                places.append(at)
+                at = self._bytes.find(wanted, at + 1)
+            found: Positions = np.array(places, np.int64)
         else:
             head = wanted[:4]
             mask = np.uint32(0xFFFFFFFF << (8 * (4 - len(head))) & 0xFFFFFFFF)
@@ -234,16 +244,11 @@ class SourceText:
             found.append(Grepped(-minus, score, tuple(shares)))
         return found, counts
 
-    def _anywhere(self, wanted: bytes) -> Iterator[int]:
-        at = self._bytes.find(wanted)
-        while at >= 0:
-            yield at
-            at = self._bytes.find(wanted, at + 1)
-
 
 def matching_lines(texts: Sequence[str], wanted: Sequence[Pattern]) -> list[tuple[int, ...]]:
     """Return for each of `texts` the numbers, from 1, of its lines in which a pattern matches."""
-    lines = [(at, number, line) for at, text in enumerate(texts) for number, line in _numbered(text)]
+    split = [text.splitlines() for text in texts]
+    lines = [(at, number, line) for at, own in enumerate(split) for number, line in enumerate(own, 1)]
     source = SourceText(line for _, _, line in lines)
     matched = sorted({int(row) for one in wanted for row in source.rows(source.find(one))})
     found = list[list[int]]([] for _ in texts)
@@ -251,10 +256,6 @@ def matching_lines(texts: Sequence[str], wanted: Sequence[Pattern]) -> list[tupl
         at, number, _ = lines[row]
         found[at].append(number)
     return list(map(tuple, found))
-
-
-def _numbered(text: str) -> Iterator[tuple[int, str]]:
-    return enumerate(text.splitlines(), 1)
 
 
 def _closest(places: Sequence[int], numbers: Sequence[int], idfs: Sequence[float]) -> float:
@@ -271,23 +272,6 @@ def _closest(places: Sequence[int], numbers: Sequence[int], idfs: Sequence[float
         if len(inside) > 1:
             best = max(best, sum(idfs[one] for one in inside))
     return best
-
-
-def _of_word(folded: str, terms: Sequence[str]) -> Pattern:
-    if len(folded) < SHORTEST_BEGINNING:
-        return Pattern(folded, "word")
-    stem = fold(terms[0]) if terms else folded
-    shared = next((n for n, (a, b) in enumerate(zip(folded, stem, strict=False)) if a != b), len(stem))
-    return Pattern(folded[: max(min(shared, len(folded)), SHORTEST_BEGINNING - 1)], "beginning")
-
-
-def _is_identifier(text: str) -> bool:
-    """Return whether a token has a digit, an inner mark, or a capital after its first letter."""
-    return not text.isalpha() or (text[1:] != text[1:].lower())
-
-
-def _trimmed(text: str) -> str:
-    return text.strip(" .,;:!?()[]{}\"'`")
 
 
 _QUOTES = frozenset("\"'`“„«")

@@ -7,7 +7,6 @@ Voyage "Text embedding models"), read in November 2026.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import json
 import math
@@ -40,6 +39,8 @@ TYPES: dict[str, dict[Use, str]] = {
 AZURE_VERSION = "2024-10-21"  # of the deployments' API, unless another is given
 _TOO_MANY = re.compile(rb"batch|too many|too large|at most|less than|length|token|larger than|exceed", re.I)
 _NO_ENCODING = re.compile(rb"encoding_format", re.I)
+_TOO_LONG = re.compile(rb"token|length|too long|context|less than", re.I)
+TOO_LARGE = (400, 413, 422)  # statuses of a request that may hold too much
 PROBE = "Is it there?"
 
 
@@ -131,46 +132,28 @@ class HostedEmbedder:
         if reply.status in (400, 422) and self._base64 and _NO_ENCODING.search(reply.data):
             self._base64 = False
             return self._batch(texts, use, end, cancel)
-        if reply.status in (400, 413, 422) and (reply.status == 413 or _TOO_MANY.search(reply.data)):
+        if reply.status in TOO_LARGE and (reply.status == 413 or _TOO_MANY.search(reply.data)):
             if len(texts) > 1:
                 half = len(texts) // 2
                 self._most = min(self._most, half)
                 parts = (texts[at : at + half] for at in range(0, len(texts), half))
                 return np.concatenate([self._batch(part, use, end, cancel) for part in parts])
-            if len(texts[0]) > MIN_TEXT_CHARS and self._too_long(reply):
-                with self._lock:
-                    self.shortened += 1
-                return self._shortened(texts[0], use, end, cancel)
-        raise self._endpoint.refusal(reply)
-
-    def _shortened(self, text: str, use: Use, end: float, cancel: threading.Event) -> Matrix:
-        """Embed as much of a text as the service accepts, removing a quarter at a time."""
-        while len(text) > MIN_TEXT_CHARS:
-            text = text[: len(text) * 3 // 4]
-            reply = self._post([text], use, end, cancel)
-            if reply.status == 200:
-                return self._read(reply.data, 1)
-            if not self._too_long(reply):
-                break
+            # As much of a text as the service accepts, a quarter less at a time.
+            text = texts[0]
+            while len(text) > MIN_TEXT_CHARS and reply.status in TOO_LARGE and _TOO_LONG.search(reply.data):
+                text = text[: len(text) * 3 // 4]
+                reply = self._post([text], use, end, cancel)
+                if reply.status == 200:
+                    with self._lock:
+                        self.shortened += 1
+                    return self._read(reply.data, 1)
         raise self._endpoint.refusal(reply)
 
     def _post(self, texts: list[str], use: Use, end: float, cancel: threading.Event) -> HttpReply:
-        left = max(0.01, end - time.monotonic())
-        body = self._body(texts, use)
-        return self._endpoint.post(body, timeout=left, cancel=cancel, once_s=self.spec.timeout_s)
-
-    @staticmethod
-    def _too_long(reply: HttpReply) -> bool:
-        return reply.status in (400, 413, 422) and bool(
-            re.search(rb"token|length|too long|context|less than", reply.data, re.I)
-        )
-
-    def _body(self, texts: list[str], use: Use) -> dict[str, Any]:
         spec = self.spec
-        more = spec.query_fields if use == "query" else spec.document_fields
-        kind = (spec.query_type if use == "query" else spec.document_type) or TYPES.get(spec.kind, {}).get(
-            use
-        )
+        asked = use == "query"
+        own = spec.query_type if asked else spec.document_type
+        kind = own or TYPES.get(spec.kind, {}).get(use)
         body: dict[str, Any] = {"model": spec.model, **({"input_type": kind} if kind else {})}
         encoding = "base64" if self._base64 else "float"
         if spec.kind == "cohere":
@@ -181,7 +164,9 @@ class HostedEmbedder:
                 body["encoding_format"] = encoding
         if spec.dimensions:
             body["output_dimension" if spec.kind in ("cohere", "voyage") else "dimensions"] = spec.dimensions
-        return {**body, **more}
+        body |= spec.query_fields if asked else spec.document_fields
+        left = max(0.01, end - time.monotonic())
+        return self._endpoint.post(body, timeout=left, cancel=cancel, once_s=spec.timeout_s)
 
     def _read(self, data: bytes, count: int) -> Matrix:
         """Return the unit vectors of a response, shape (count, dim). Raises ModelFailed for anything else."""
@@ -269,14 +254,12 @@ def _numbers(given: Any) -> Any:
     """Decode a vector sent as a list of numbers or as base64 of little-endian float32; None for anything
     else.
     """
-    if isinstance(given, str):
-        try:
-            return np.frombuffer(base64.b64decode(given, validate=True), "<f4")
-        except (ValueError, binascii.Error):
-            return None
-    if isinstance(given, list) and all(type(one) in (int, float) for one in given):
-        return given
-    return None
+    if isinstance(given, list):
+        return given if all(type(one) in (int, float) for one in given) else None
+    try:
+        return np.frombuffer(base64.b64decode(given, validate=True), "<f4")
+    except (TypeError, ValueError):  # binascii's error is a ValueError
+        return None
 
 
 def _tokens(answer: Any) -> int:
@@ -295,17 +278,9 @@ def hosted_identity(name: str, spec: EmbedderSettings) -> str:
     """Return the identity of a service's vectors for an index, which changes when they would. Key and price
     do not count.
     """
-    used = [
-        spec.kind,
-        address(spec, f"[embedders.{name}]"),
-        spec.model,
-        spec.dimensions,
-        spec.query_prefix,
-        spec.document_prefix,
-        spec.query_type,
-        spec.document_type,
-        spec.query_fields,
-        spec.document_fields,
-    ]
+    names = (
+        "model dimensions query_prefix document_prefix query_type document_type query_fields document_fields"
+    )
+    used = [spec.kind, address(spec, f"[embedders.{name}]"), *(getattr(spec, one) for one in names.split())]
     digest = hashlib.sha256(json.dumps(used, sort_keys=True, default=str).encode()).hexdigest()[:16]
     return f"{spec.model}@{digest}"

@@ -148,12 +148,10 @@ def among(text: str, known: Collection[str]) -> str | None:
     """
     if (script := by_script(text[:MAX_READ_CHARS])) is not None:
         return script
-    told = [name for name in known if name in BY_STOP_WORDS]
-    if not told:
-        return None
-    counted = _counted(_WORDS.findall(text[:MAX_READ_CHARS].lower()), told)
-    most, second = counted[0][1], counted[1][1] if len(counted) > 1 else 0
-    return counted[0][0] if most > second and most >= LEAD * second else None
+    words, stops = _WORDS.findall(text[:MAX_READ_CHARS].lower()), _stop_words()
+    told = {name: sum(word in stops[name] for word in words) for name in known if name in BY_STOP_WORDS}
+    (best, most), (_, second) = Counter({"": 0, " ": 0, **told}).most_common(2)
+    return best if most > second and most >= LEAD * second else None
 
 
 def by_script(text: str) -> str | None:
@@ -174,14 +172,6 @@ def by_script(text: str) -> str | None:
 def stop_words(names: Iterable[str]) -> frozenset[str]:
     """Return the full stop word lists of languages, longer than those an analyzer drops ("what", "our")."""
     return frozenset[str]().union(*(_stop_words().get(name, frozenset()) for name in names))
-
-
-def _counted(words: list[str], names: Iterable[str]) -> list[tuple[str, int]]:
-    """Count the stop words of each language in `words`, most first."""
-    stops = _stop_words()
-    return sorted(
-        ((name, sum(word in stops[name] for word in words)) for name in names), key=lambda one: -one[1]
-    )
 
 
 @cache

@@ -128,10 +128,12 @@ class MiniLMTokens(OnnxModel):
     def embed_passages(self, texts: Sequence[str]) -> list[TokenVectors]:
         """Many passages; [CLS] and [SEP] do not count."""
         encoded = self._model.encode(texts)
-        return [
-            TokenVectors(tuple(one.tokens[1:-1]), _unit(states[1:-1]))
-            for one, states in zip(encoded, self._states(encoded), strict=True)
-        ]
+        found = []
+        for one, hidden in zip(encoded, self._states(encoded), strict=True):
+            states = hidden[1:-1]
+            unit = states / np.maximum(np.linalg.norm(states, axis=1, keepdims=True), 1e-12)
+            found.append(TokenVectors(tuple(one.tokens[1:-1]), unit))
+        return found
 
     def hidden(self, texts: Sequence[str]) -> list[Matrix]:
         """Return the last hidden states, each (tokens, dim), including [CLS] and [SEP]."""
@@ -181,8 +183,3 @@ class ColbertTokens:
         if not np.isfinite(vectors).all():
             raise ModelFailed(f"{self.name} gave token vectors that are not finite")
         return TokenVectors(tuple(tokens), vectors)
-
-
-def _unit(states: Matrix) -> Matrix:
-    unit: Matrix = states / np.maximum(np.linalg.norm(states, axis=1, keepdims=True), 1e-12)
-    return unit

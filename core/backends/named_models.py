@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
+
+from pydantic import TypeAdapter
 
 from core.domain.errors import Unavailable
 from core.domain.program import table
@@ -77,12 +79,7 @@ class NamedModel:
         return SETTING[self.kind]
 
 
-def _model(row: dict[str, Any]) -> NamedModel:
-    packaged = row.pop("packaged", None)
-    return NamedModel(**row, packaged=Packaged(**packaged) if packaged else None)
-
-
-MODELS = tuple(map(_model, table(__file__)["model"]))
+MODELS = TypeAdapter(tuple[NamedModel, ...]).validate_python(table(__file__)["model"])
 
 
 def named(setting: str, kind: Kind) -> NamedModel | None:

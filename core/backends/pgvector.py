@@ -108,11 +108,10 @@ class PgVectorIndex:
 
     def vectors(self, rows: Sequence[int]) -> Matrix:
         """Return the unit vectors of `rows`, shape (n, dim), in order."""
-        from psycopg import sql
-
         keys = self._table.key_of(rows)
-        statement = sql.SQL("SELECT {key}, {vector} FROM {relation} WHERE {match}").format(
-            key=self._table.key, match=self._table.match, vector=self._read(), relation=self._table.relation
+        table = self._table
+        statement = composed(
+            "SELECT {}, {} FROM {} WHERE {}", table.key, self._read(), table.relation, table.match
         )
         found = self._fetched(statement, (keys,), binary=True)
         made = self._unpacked([raw for _, raw in found])
@@ -124,13 +123,10 @@ class PgVectorIndex:
 
     def meeting(self, where: Where) -> list[int]:
         """Return the rows that match `where`, unordered."""
-        from psycopg import sql
-
         condition, values = self._where(where)
-        statement = sql.SQL("SELECT {key} FROM {relation} WHERE true {where}").format(
-            key=self._table.key, relation=self._table.relation, where=condition
-        )
-        rows = self._table.row_of([key for (key,) in self._fetched(statement, values)])
+        table = self._table
+        statement = composed("SELECT {} FROM {} WHERE true {}", table.key, table.relation, condition)
+        rows = table.row_of([key for (key,) in self._fetched(statement, values)])
         return [row for row in rows if row is not None]
 
     def full_text(self, text: str, k: int, where: Where = ()) -> Rows:
@@ -139,18 +135,20 @@ class PgVectorIndex:
 
         Source: Clarke, Cormack & Tudhope 1999, "Relevance Ranking for One to Three Term Queries".
         """
-        from psycopg import sql
-
         table = self._table
         if table.words is None:
             raise Unavailable(table.wordless)
         condition, values = self._where(where)
-        statement = sql.SQL(
+        statement = composed(
             "WITH asked AS (SELECT string_agg('''' || replace(replace(lexeme, '\\', '\\\\'), '''', '''''')"
             " || '''', ' | ')::tsquery AS q FROM unnest(to_tsvector(%s::regconfig, %s)))"
             " SELECT {key}, ts_rank_cd({words}, q)::float8 AS score FROM {relation}, asked"
-            " WHERE {words} @@ q {where} ORDER BY score DESC, {key} LIMIT %s"
-        ).format(key=table.key, words=table.words, relation=table.relation, where=condition)
+            " WHERE {words} @@ q {where} ORDER BY score DESC, {key} LIMIT %s",
+            key=table.key,
+            words=table.words,
+            relation=table.relation,
+            where=condition,
+        )
         found = self._fetched(statement, (table.language, _plain(text), *values, k))
         rows = table.row_of([key for key, _ in found])
         scored = [(row, score) for row, (_, score) in zip(rows, found, strict=True) if row is not None]
@@ -158,10 +156,8 @@ class PgVectorIndex:
 
     def plan(self, vector: Vector, k: int) -> str:
         """Return the server's query plan from EXPLAIN."""
-        from psycopg import sql
-
         statement, values, settings = self._statement(vector, k, False, 0, ())
-        found = self._fetched(sql.SQL("EXPLAIN ") + statement, values, settings)
+        found = self._fetched(composed("EXPLAIN {}", statement), values, settings)
         return "\n".join(line for (line,) in found)
 
     def _fetched(
@@ -210,24 +206,19 @@ class PgVectorIndex:
     def _statement(
         self, vector: Vector, k: int, exact: bool, effort: int, where: Where
     ) -> tuple[Composable, Sequence[Any], list[tuple[str, str]]]:
-        from psycopg import sql
-
         table = self._table
         condition, values = self._where(where)
         # A sum is no expression of an index: all vectors are compared.
-        distance = "({vector} {operator} %s::{type}) + 0" if exact else "{vector} {operator} %s::{type}"
-        statement = sql.SQL(
+        distance = f"{{vector}} {table.operator} %s::{table.type}"
+        statement = composed(
             "SELECT {key}, {read} FROM {relation} WHERE {vector} IS NOT NULL {where} ORDER BY "
-            + distance
-            + " LIMIT %s"
-        ).format(
+            + (f"({distance}) + 0" if exact else distance)
+            + " LIMIT %s",
             key=table.key,
             read=self._read(),
             vector=table.vector,
             relation=table.relation,
             where=condition,
-            operator=sql.SQL(table.operator),
-            type=sql.SQL(table.type),
         )
         given = "[" + ",".join(map(str, np.asarray(vector, np.float32).tolist())) + "]"
         settings: list[tuple[str, str]] = []
@@ -246,8 +237,6 @@ class PgVectorIndex:
 
     def _where(self, where: Where) -> tuple[Composable, list[Any]]:
         """Return the conditions as SQL starting with AND, and their values."""
-        from psycopg import sql
-
         parts: list[Composable] = []
         values: list[Any] = []
         for one in where:
@@ -258,35 +247,23 @@ class PgVectorIndex:
             column, from_json = found
             given = [_plain(str(value)) for value in one.values]
             if from_json and one.operator in ("<", ">", "<=", ">=") and re.match(NUMBER, given[0]):
-                column = sql.SQL("CASE WHEN {} ~ {} THEN ({})::numeric END").format(
-                    column, sql.Literal(NUMBER), column
-                )
+                number = literal(NUMBER)
+                column = composed("CASE WHEN {0} ~ {1} THEN ({0})::numeric END", column, number)
+            holds = f"{{}} {one.operator} %s"
             if one.operator in ("~", "!~"):
-                sought = ["%" + re.sub(r"([\\%_])", r"\\\1", value) + "%" for value in given]
-                holds = " AND coalesce(({})::text, '') {} %s"
-                like = sql.SQL("ILIKE" if one.operator == "~" else "NOT ILIKE")
-                parts.append(sql.SQL(holds).format(column, like))
-                values += sought
-                continue
-            if one.operator == "!=":
-                parts.append(sql.SQL(" AND {} IS DISTINCT FROM %s").format(column))
+                given = ["%" + re.sub(r"([\\%_])", r"\\\1", value) + "%" for value in given]
+                holds = f"coalesce(({{}})::text, '') {'ILIKE' if one.operator == '~' else 'NOT ILIKE'} %s"
+            elif one.operator == "!=":
+                holds = "{} IS DISTINCT FROM %s"
             elif one.operator == "in":
-                parts.append(
-                    sql.SQL(" AND {} IN ({})").format(
-                        column, sql.SQL(", ").join([sql.SQL("%s")] * len(given))
-                    )
-                )
-            else:
-                parts.append(sql.SQL(" AND {} {} %s").format(column, sql.SQL(one.operator)))
+                holds = f"{{}} IN ({', '.join(['%s'] * len(given))})"
+            parts.append(composed(f" AND {holds}", column))
             values += given
-        return sql.Composed(parts), values
+        return composed("{}" * len(parts), *parts), values
 
     def _read(self) -> Composable:
         """Return the SQL that fetches a vector as four-byte numbers, whatever its stored type."""
-        from psycopg import sql
-
-        cast = "" if self._table.type == "vector" else "::vector"
-        return sql.SQL("{}" + cast).format(self._table.vector)
+        return composed("{}" if self._table.type == "vector" else "{}::vector", self._table.vector)
 
     def _unpacked(self, raw: Sequence[bytes]) -> Matrix:
         """Vectors as pgvector sends them: two numbers of two bytes, then four bytes each, big end first."""
@@ -295,6 +272,13 @@ class PgVectorIndex:
         if not self._table.unit:
             made = made / np.maximum(np.linalg.norm(made, axis=1, keepdims=True), np.float32(1e-12))
         return made
+
+
+def composed(text: str, *parts: Composable, **named: Composable) -> Composable:
+    """Put parts into the braces of a statement's text, which holds no value from outside."""
+    from psycopg import sql
+
+    return sql.SQL(text).format(*parts, **named)
 
 
 def quoted(*names: str) -> Composable:

@@ -51,7 +51,8 @@ class PostgresServer:
                 with connection.transaction():
                     found = work(connection)
             except driver().Error as error:
-                lost = _is_lost(connection, error)
+                state = error.sqlstate or ""
+                lost = connection.closed or connection.broken or state.startswith(("08", "57P"))
                 connection.close()
                 if lost and (again or kept):
                     self.close()
@@ -84,9 +85,16 @@ class PostgresServer:
         """Yield a connection in one atomic transaction. `cancel` ends the running statement."""
         connection = self._connect(read_only=False)
         ended = threading.Event()
-        watcher = threading.Thread(target=_watch, args=(connection, cancel, ended), daemon=True)
-        if cancel is not None:
-            watcher.start()
+
+        def watch() -> None:
+            """End the statement under way when Stop is pressed."""
+            while cancel is not None and not ended.wait(0.2):
+                if cancel.is_set():
+                    with suppress(Exception):  # it ended meanwhile
+                        connection.cancel_safe(timeout=5)
+                    return
+
+        threading.Thread(target=watch, daemon=True).start()
         try:
             with connection.transaction():
                 yield connection
@@ -180,17 +188,3 @@ def readable_error(error: psycopg.Error, dsn: Dsn) -> RouteScopeError:
     if not state or state.startswith(("08", "57P")):
         return Unavailable(f"the connection to {dsn} was lost or refused: {said}")
     return Unavailable(f"{dsn}: {said}")
-
-
-def _is_lost(connection: Connection, error: psycopg.Error) -> bool:
-    state = error.sqlstate or ""
-    return bool(connection.closed or connection.broken or state.startswith(("08", "57P")))
-
-
-def _watch(connection: Connection, cancel: threading.Event, ended: threading.Event) -> None:
-    """End the statement under way when Stop is pressed."""
-    while not ended.wait(0.2):
-        if cancel.is_set():
-            with suppress(Exception):  # it ended meanwhile
-                connection.cancel_safe(timeout=5)
-            return

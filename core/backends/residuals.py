@@ -86,7 +86,8 @@ class Codec:
             max_points_per_centroid=TRAINED,
         )
         found.train(np.ascontiguousarray(vectors, np.float32))
-        centroids = _unit(np.asarray(found.centroids, np.float32))
+        rows = np.asarray(found.centroids, np.float32)
+        centroids = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.float32(1e-12))
         left = np.concatenate(
             [some - centroids[_nearest(centroids, some)] for some in _parts(vectors)]
         ).ravel()
@@ -134,8 +135,3 @@ def _nearest(centroids: Matrix, vectors: Matrix) -> NDArray[np.int64]:
 
 def _parts(vectors: Matrix) -> list[Matrix]:
     return [np.asarray(vectors[at : at + ENCODED], np.float32) for at in range(0, len(vectors), ENCODED)]
-
-
-def _unit(rows: Matrix) -> Matrix:
-    unit: Matrix = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.float32(1e-12))
-    return unit

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +42,9 @@ class BM25Index:
         self.analyzer = from_record(stored)
         self.k1, self.b = float(stored["k1"]), float(stored["b"])
         self._data, self._rows, self._starts, self._term_starts, self._columns = (
-            _mapped(folder / name) for name in (DATA, ROWS, STARTS, TERM_STARTS, COLUMNS)
+            # As plain views: `np.memmap` makes each slice costly.
+            np.load(folder / name, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+            for name in (DATA, ROWS, STARTS, TERM_STARTS, COLUMNS)
         )
         self._terms = (folder / TERMS).read_bytes()
         self._range = lru_cache(REMEMBERED)(self._looked_up)
@@ -54,11 +55,7 @@ class BM25Index:
 
     def scores(self, text: str) -> NDArray[np.float32]:
         """Return the score of every passage, shape (size,)."""
-        total = np.zeros(self.size, np.float32)
-        for term, count in Counter(self.analyzer.questions.terms(text)).items():
-            rows, data = self._postings(term)
-            total[rows] += data * np.float32(count)
-        return total
+        return self.weighted(Counter(self.analyzer.questions.terms(text)))
 
     def weighted(self, terms: Mapping[str, float]) -> NDArray[np.float32]:
         """Return the weighted sum of the scores of `terms`, as the analyzer produces them, for every passage,
@@ -101,10 +98,8 @@ class BM25Index:
         """
         parts: dict[str, float] = {}
         for word, term in self.analyzer.questions.words(text):
-            rows, data = self._postings(term)
-            at = int(np.searchsorted(rows, row))
-            part = float(data[at]) if at < len(rows) and rows[at] == row else 0.0
-            parts[word] = parts.get(word, 0.0) + part
+            found = dict(self.parts({term: 1.0}, row))
+            parts[word] = parts.get(word, 0.0) + found.get(term, 0.0)
         return parts
 
     def idf(self, words: Sequence[str]) -> list[float]:
@@ -150,12 +145,6 @@ class BM25Index:
             return 0, 0
         column = int(self._columns[at])
         return int(self._starts[column]), int(self._starts[column + 1])
-
-
-def _mapped(file: Path) -> NDArray[Any]:
-    """Map the array in `file` as a plain view: `np.memmap` makes each slice costly."""
-    mapped: NDArray[Any] = np.load(file, mmap_mode="r", allow_pickle=False).view(np.ndarray)
-    return mapped
 
 
 def mean_length(lengths: Sequence[int]) -> float:

@@ -93,7 +93,12 @@ class Analyzer:
         for run in _RUN.finditer(lower):
             yield from self._spaced(text[at : run.start()], at, by)
             for start, gram in _grams(run[0], run.lastgroup == "thai"):
-                yield run.start() + start, run.start() + start + len(gram), gram, (_narrow(gram),)
+                yield (
+                    run.start() + start,
+                    run.start() + start + len(gram),
+                    gram,
+                    (unicodedata.normalize("NFKC", gram),),
+                )
             at = run.end()
         yield from self._spaced(text[at:], at, by)
 
@@ -238,8 +243,3 @@ def _grams(run: str, thai: bool) -> Iterator[tuple[int, str]]:
             yield at, run[at]
         if at + size <= len(run):
             yield at, run[at : at + size]
-
-
-def _narrow(gram: str) -> str:
-    """Half-width and full-width letters as one; ASCII and most others stay as they are."""
-    return unicodedata.normalize("NFKC", gram)

@@ -123,25 +123,19 @@ class Live:
             except Cancelled:
                 raise
             except RouteScopeError as error:
-                self._failed(error)
+                failed, at = describe(error), datetime.now(UTC).isoformat(timespec="seconds")
+                self._count(failed=self._state.failed + 1, error=failed, error_at=at)
                 raise
-            with self._lock:
-                self._state = replace(self._state, calls=self._state.calls + 1, last_ms=ms)
+            self._count(last_ms=ms)
             return Called(reply, data.decode("utf-8", "replace"), ms, inside)
 
     def stop(self) -> None:
         """End its process; a later call starts it again."""
         self._way.stop()
 
-    def _failed(self, error: RouteScopeError) -> None:
+    def _count(self, **facts: Any) -> None:
         with self._lock:
-            self._state = replace(
-                self._state,
-                calls=self._state.calls + 1,
-                failed=self._state.failed + 1,
-                error=describe(error),
-                error_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            )
+            self._state = replace(self._state, calls=self._state.calls + 1, **facts)
 
 
 def _way(pipeline: Pipeline, secrets: Sequence[str]) -> DoorProtocol:

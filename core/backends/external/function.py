@@ -46,7 +46,8 @@ class Function:
 
     def __init__(self, pipeline: Pipeline, secrets: Sequence[str]) -> None:
         self._pipeline = pipeline
-        self._secrets = (*secrets, *_of_environment())
+        hidden = (value for name, value in os.environ.items() if _SECRET.search(name))
+        self._secrets = (*secrets, *(value for value in hidden if len(value) >= _MEANT))
         self._child: _Child | None = None
         self._starts = 0
         self._last = b""  # what an earlier process printed last
@@ -138,11 +139,20 @@ class _Child:
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
         self._printed: deque[bytes] = deque()
         self._size = 0
-        self._environment = _passed(pipeline)
+        if absent := [name for name in pipeline.env if name not in os.environ]:
+            raise Unavailable(f"{self._owner} needs the environment variable {absent[0]}, which is not set")
+        self._environment = {
+            name: value
+            for name, value in os.environ.items()
+            if name in pipeline.env or (_PASSED.fullmatch(name) and not _SECRET.search(name))
+        }
         command = [pipeline.python, str(RUNNER), str(pipeline.file), pipeline.function]
         self._supervised = sys.platform == "linux"
         if self._supervised:
-            limits = [str(os.getpid()), str(pipeline.memory_mb or _half_of_memory())]
+            import psutil
+
+            half = max(1024, int(psutil.virtual_memory().total) >> 21)  # of this machine's memory, in MB
+            limits = [str(os.getpid()), str(pipeline.memory_mb or half)]
             command = [sys.executable, "-I", "-S", str(SUPERVISOR), *limits, *command]
         conceal()
         try:
@@ -269,26 +279,3 @@ def _object(line: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
-
-
-def _passed(pipeline: Pipeline) -> dict[str, str]:
-    """Return the variables of the pipeline's process. Raises Unavailable if a named one is not set."""
-    if absent := [name for name in pipeline.env if name not in os.environ]:
-        raise Unavailable(f"{pipeline.owner} needs the environment variable {absent[0]}, which is not set")
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if name in pipeline.env or (_PASSED.fullmatch(name) and not _SECRET.search(name))
-    }
-
-
-def _half_of_memory() -> int:
-    """Return half of this machine's memory, in MB."""
-    import psutil
-
-    return max(1024, int(psutil.virtual_memory().total) >> 21)
-
-
-def _of_environment() -> list[str]:
-    """Return values of the environment that must not come back out."""
-    return [value for name, value in os.environ.items() if _SECRET.search(name) and len(value) >= _MEANT]

@@ -169,32 +169,21 @@ def _trec(text: str, ids: _Ids) -> dict[str, Answered]:
             raise BadInput(
                 f"{ids.where(line)}: more than {MAX_HITS:,} hits of question {shortened(id, 80)!r}"
             )
-        own[passage] = (_score(score, ids.where(line)), _rank(rank, ids.where(line)), line)
-    return {
-        id: Answered({"hits": _hits(own)}, None, min(line for _, _, line in own.values()))
-        for id, own in rows.items()
-    }
-
-
-def _hits(own: Mapping[str, tuple[float, int, int]]) -> list[dict[str, Any]]:
-    best = sorted(own, key=lambda passage: (-own[passage][0], own[passage][1]))
-    return [{"id": one, "doc_id": _decoded(one), "score": own[one][0]} for one in best]
-
-
-def _score(text: str, where: str) -> float:
-    try:
-        score = float(text)
-    except ValueError:
-        score = math.nan
-    if not math.isfinite(score):
-        raise BadInput(f"{where}: score {shortened(text, 40)!r} is no number")
-    return score
-
-
-def _rank(text: str, where: str) -> int:
-    if not re.fullmatch(r"\d{1,9}", text):
-        raise BadInput(f"{where}: rank {shortened(text, 40)!r} is no whole number")
-    return int(text)
+        try:
+            number = float(score)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            raise BadInput(f"{ids.where(line)}: score {shortened(score, 40)!r} is no number")
+        if not re.fullmatch(r"\d{1,9}", rank):
+            raise BadInput(f"{ids.where(line)}: rank {shortened(rank, 40)!r} is no whole number")
+        own[passage] = (number, int(rank), line)
+    found = {}
+    for id, own in rows.items():
+        best = sorted(own, key=lambda passage: (-own[passage][0], own[passage][1]))
+        hits = [{"id": one, "doc_id": _decoded(one), "score": own[one][0]} for one in best]
+        found[id] = Answered({"hits": hits}, None, min(line for _, _, line in own.values()))
+    return found
 
 
 def _replies(text: str, ids: _Ids) -> dict[str, Answered]:

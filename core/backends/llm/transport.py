@@ -101,10 +101,6 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
                 problem = error
         raise problem
 
-    async def connect_unix_socket(self, path: str, *_: Any, **__: Any) -> httpcore2.AsyncNetworkStream:
-        """Never: no address of an endpoint is a file."""
-        raise NotCalled(f"{path} is no address")
-
     async def sleep(self, seconds: float) -> None:
         """Between attempts."""
         await self._backend.sleep(seconds)
@@ -129,14 +125,6 @@ class Guarded(httpx2.AsyncHTTPTransport):
         self._key = key
         self._own = {name.lower(): value for name, value in (own or {}).items()}
 
-    async def _through(self, proxy: str, request: httpx2.Request) -> httpx2.Response:
-        """Send by way of a proxy, which looks the name up: only the name is checked here."""
-        if why := reach.named(request.url.host, private=self._private):
-            raise httpx2.ConnectError(why) from NotCalled(why)
-        if proxy not in self._proxied:
-            self._proxied[proxy] = httpx2.AsyncHTTPTransport(verify=_trusted(), trust_env=False, proxy=proxy)
-        return await self._proxied[proxy].handle_async_request(request)
-
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send and count."""
         kept = {name: value for name, value in request.headers.items() if name in HEADERS}
@@ -148,7 +136,16 @@ class Guarded(httpx2.AsyncHTTPTransport):
             request.method, request.url, headers=kept, stream=request.stream, extensions=request.extensions
         )
         proxy = proxy_of(str(request.url))
-        answer = await (super().handle_async_request(sent) if proxy is None else self._through(proxy, sent))
+        if proxy is None:
+            answer = await super().handle_async_request(sent)
+        else:  # it looks the name up: only the name is checked here
+            if why := reach.named(request.url.host, private=self._private):
+                raise httpx2.ConnectError(why) from NotCalled(why)
+            if proxy not in self._proxied:
+                self._proxied[proxy] = httpx2.AsyncHTTPTransport(
+                    verify=_trusted(), trust_env=False, proxy=proxy
+                )
+            answer = await self._proxied[proxy].handle_async_request(sent)
         encoding = answer.headers.pop("content-encoding", "identity").strip().lower()
         if encoding not in ("identity", *PACKED):
             await answer.aclose()

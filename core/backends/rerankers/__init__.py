@@ -62,7 +62,7 @@ class Rerankers:
     def __init__(self, settings: Settings, tokens: Callable[[], TokenEmbedder] | None = None) -> None:
         """`tokens` gives the token embedder of the embedded one; by default MiniLM's."""
         self._settings = settings
-        self._tokens = tokens or self._minilm
+        self._tokens = tokens
         self._blends: Once[str, BlendReranker] = Once()
         self._pairs: Once[str, Reranker] = Once()
 
@@ -82,7 +82,16 @@ class Rerankers:
         """Return the embedded reranker, which needs the corpus' data of the candidates. Raises
         Unavailable.
         """
-        return self._blends.get(EMBEDDED, self._load_blend)
+
+        def load() -> BlendReranker:
+            from core.backends.embedder import MINILM
+            from core.backends.late import token_embedder
+
+            tokens = self._tokens() if self._tokens else token_embedder(MINILM[0], settings=self._settings)
+            cache = self._settings.home / "cache" / "tokens.sqlite"
+            return BlendReranker(tokens, TokenCache(cache, tokens.name))
+
+        return self._blends.get(EMBEDDED, load)
 
     def paired(self) -> Reranker:
         """Return the configured reranker that reads question and passage as a pair: a server's, else a
@@ -100,11 +109,6 @@ class Rerankers:
             raise Unavailable(lack)
         return self.paired()
 
-    def _load_blend(self) -> BlendReranker:
-        tokens = self._tokens()
-        cache = self._settings.home / "cache" / "tokens.sqlite"
-        return BlendReranker(tokens, TokenCache(cache, tokens.name))
-
     def _load(self, name: str) -> Reranker:
         if "://" not in name:
             model = named(name, "reranker")
@@ -121,9 +125,3 @@ class Rerankers:
             private=self._settings.private("reranker"),
             secrets=self._settings.secrets(),
         )
-
-    def _minilm(self) -> TokenEmbedder:
-        from core.backends.embedder import MINILM
-        from core.backends.late import token_embedder
-
-        return token_embedder(MINILM[0], settings=self._settings)

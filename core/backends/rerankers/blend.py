@@ -199,20 +199,12 @@ def _each(query: Matrix, passages: Sequence[Matrix | Halves]) -> Iterator[tuple[
     halves = [len(passage) for passage in passages if passage.dtype == np.float16]
     room = np.empty((max(halves, default=0), query.shape[1]), np.float32)  # for one after the other
     for at, stored in enumerate(passages):
-        passage = _wide(stored, room[: len(stored)])
+        half = stored.dtype == np.float16
+        passage = single(cast("Halves", stored), room[: len(stored)]) if half else cast("Matrix", stored)
         if len(passage) and len(query):
             # One product for each: passages that are equal get equal scores wherever they stand, which a
             # product of all in single precision would part, and one in double costs four times as much.
             yield at, query @ passage.T
-
-
-def _wide(stored: Matrix | Halves, room: Matrix) -> Matrix:
-    """Return `stored` in single precision; `room`, of the same size, receives converted half-precision
-    values.
-    """
-    if stored.dtype == np.float16:
-        return single(cast("Halves", stored), room)
-    return cast("Matrix", stored)
 
 
 def min_max(scores: Numbers) -> Numbers:
@@ -235,26 +227,26 @@ class TokenCache:
         """Return the known vectors of `texts` by position, each of shape (tokens, dim)."""
         keys = [self._key(text) for text in texts]
         found = self._kept.get(keys)
-        return {at: _vectors(found[key]) for at, key in enumerate(keys) if key in found}
+        vectors: dict[int, Matrix] = {}
+        for at, key in enumerate(keys):
+            if (value := found.get(key)) is not None:
+                halves = np.frombuffer(value, "<f2", offset=4)
+                vectors[at] = single(halves).reshape(-1, int.from_bytes(value[:4], "little"))
+        return vectors
 
     def put(self, made: Mapping[str, Matrix]) -> None:
         """Keep vectors by their text."""
-        self._kept.put({self._key(text): _bytes(vectors) for text, vectors in made.items()})
+        # The dimension, 4 bytes, then the vectors as float16 by rows, both little-endian.
+        self._kept.put(
+            {
+                self._key(text): vectors.shape[1].to_bytes(4, "little") + vectors.astype("<f2").tobytes()
+                for text, vectors in made.items()
+            }
+        )
 
     def _key(self, text: str) -> str:
         whole = f"{self._name}\0{text}".encode("utf-8", "surrogatepass")
         return hashlib.blake2b(whole, digest_size=16).hexdigest()
-
-
-def _bytes(vectors: Matrix) -> bytes:
-    """Return the dimension, 4 bytes, then the vectors as float16 by rows, both little-endian."""
-    dim: int = vectors.shape[1]
-    return dim.to_bytes(4, "little") + vectors.astype("<f2").tobytes()
-
-
-def _vectors(value: bytes) -> Matrix:
-    dim = int.from_bytes(value[:4], "little")
-    return single(np.frombuffer(value, "<f2", offset=4)).reshape(-1, dim)
 
 
 def rounded(vectors: Matrix) -> Matrix:
