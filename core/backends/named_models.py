@@ -14,8 +14,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from pydantic import TypeAdapter
-
 from core.domain.errors import Unavailable
 from core.domain.program import table
 
@@ -79,7 +77,10 @@ class NamedModel:
         return SETTING[self.kind]
 
 
-MODELS = TypeAdapter(tuple[NamedModel, ...]).validate_python(table(__file__)["model"])
+MODELS = tuple(
+    NamedModel(**{**row, "packaged": Packaged(**row["packaged"]) if "packaged" in row else None})
+    for row in table(__file__)["model"]
+)
 
 
 def named(setting: str, kind: Kind) -> NamedModel | None:
