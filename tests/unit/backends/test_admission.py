@@ -11,7 +11,7 @@ from core.backends import admission
 from core.backends.admission import WAIT, Asker, ModelQueue
 from core.backends.base import LLMRequest, Message
 from core.backends.llm import client, launch, model
-from core.backends.llm import state as states
+from core.backends.llm import launch as states
 from core.backends.llm.cache import CompletionCache
 from core.backends.llm.model import CachedLLM, EmbeddedLLM, RemoteLLM
 from core.backends.llm.recordings import Recordings
