@@ -39,16 +39,16 @@ def copy_of(model: Path) -> Path:
     return model.with_name(f"{COPY}{onnxruntime.__version__}{model.suffix}")
 
 
-def sound(copy: Path) -> bool:
-    """Return True if a copy is intact. Its files are hashed once, and again only if their size, times or
-    inode changed.
+def sound(model: Path) -> bool:
+    """Return True if a model's files are those that were recorded. They are hashed once, and again only if
+    their size, times or inode changed.
     """
     try:
-        record = json.loads(copy.with_suffix(".json").read_text(encoding="utf-8"))
-        files = [(file, record[file.name]) for file in (copy, copy.with_suffix(".weights"))]
+        stored = json.loads(model.with_suffix(".json").read_text(encoding="utf-8"))
+        files = [(file, stored[file.name]) for file in _files(model)]
         if all(_state(file) == facts["state"] for file, facts in files):
             return True
-        return all(_sha256(file) == facts["sha256"] for file, facts in files) and _record(copy)
+        return all(_sha256(file) == facts["sha256"] for file, facts in files) and record(model)
     except (OSError, ValueError, KeyError, TypeError):  # there is none, or its record is damaged
         return False
 
@@ -72,7 +72,10 @@ def optimise(model: Path) -> Path:
             options.add_session_config_entry(f"{apart}file_name", weights.name)
             options.add_session_config_entry(f"{apart}min_size_in_bytes", APART)
             onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-            if not _same(open_session(model, 1), open_session(made, 1)):
+            sessions = open_session(model, 1), open_session(made, 1)
+            ids = [np.arange(1000, 1000 + length, dtype=np.int64)[None, :] for length in LENGTHS]
+            given = [{"input_ids": one, "attention_mask": np.ones_like(one)} for one in ids]
+            if not all(np.array_equal(*(one.run(None, some)[0] for one in sessions)) for some in given):
                 log.info("%s gives other results when it is optimised; it is used as it is", model)
                 return model
             copy.with_suffix(".json").unlink(missing_ok=True)
@@ -81,7 +84,7 @@ def optimise(model: Path) -> Path:
     except OSError as error:
         log.info("no optimised copy of %s: %s", model, error)
         return model
-    return copy if _record(copy) else model
+    return copy if record(copy) else model
 
 
 def _options(threads: int) -> Any:
@@ -94,26 +97,19 @@ def _options(threads: int) -> Any:
     return options
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Return True if two sessions return the same bits."""
-    for length in LENGTHS:
-        ids = np.arange(1000, 1000 + length, dtype=np.int64)[None, :]
-        given = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
-        if not np.array_equal(one.run(None, given)[0], other.run(None, given)[0]):
-            return False
-    return True
+def _files(model: Path) -> tuple[Path, ...]:
+    return (model, model.with_suffix(".weights")) if model.name.startswith(COPY) else (model,)
 
 
-def _record(copy: Path) -> bool:
-    """Keep what the files of a copy are; False where that cannot be written."""
-    files = (copy, copy.with_suffix(".weights"))
-    draft = copy.with_suffix(f".json.{os.getpid()}")
+def record(model: Path) -> bool:
+    """Record what the files of a model are; False if that cannot be written."""
+    draft = model.with_suffix(f".json.{os.getpid()}")
     try:
-        facts = {file.name: {"sha256": _sha256(file), "state": _state(file)} for file in files}
+        facts = {file.name: {"sha256": _sha256(file), "state": _state(file)} for file in _files(model)}
         draft.write_text(json.dumps(facts), encoding="utf-8")
-        os.replace(draft, copy.with_suffix(".json"))
+        os.replace(draft, model.with_suffix(".json"))
     except OSError as error:
-        log.info("no optimised copy %s: %s", copy, error)
+        log.info("no record of %s: %s", model, error)
         return False
     return True
 

