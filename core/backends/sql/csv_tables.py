@@ -88,16 +88,11 @@ def _fill(connection: sqlite3.Connection, table: str, file: Path) -> list[str]:
             long += len(clean) > MAX_CELL_CHARS
             column.append(None if clean.lower() in _MISSING else clean[:MAX_CELL_CHARS])
     kinds = [kind(column) for column in columns]
-    made = {"INTEGER": int, "REAL": float, "TEXT": str}
-    typed = [
-        [None if cell is None else made[what](cell) for cell in column]
-        for what, column in zip(kinds, columns, strict=True)
-    ]
     defined = ", ".join(f"{quoted(name)} {what}" for name, what in zip(names, kinds, strict=True))
     connection.execute(f"CREATE TABLE {quoted(table)} ({defined})")
     marks = ", ".join("?" * width)
-    connection.execute("BEGIN")
-    connection.executemany(f"INSERT INTO {quoted(table)} VALUES ({marks})", zip(*typed, strict=True))
+    connection.execute("BEGIN")  # each column has the affinity of its kind, so its texts become numbers
+    connection.executemany(f"INSERT INTO {quoted(table)} VALUES ({marks})", zip(*columns, strict=True))
     connection.execute("COMMIT")
     said = []
     if ragged:
