@@ -23,8 +23,8 @@ import pytest
 from core.backends.base import Completion, LLMRequest, Message
 from core.backends.llm import CachedLLM, catalogue, load_llm, server_state, start_server, stop_server
 from core.backends.llm.fetch import pull
-from core.backends.llm.probe import probe
 from core.backends.llm.launch import ServerState
+from core.backends.llm.probe import probe
 from core.domain import settings as settings_module
 from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut
 from core.domain.settings import PROJECT, Settings
