@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from core.api import html
@@ -18,10 +18,10 @@ from core.evaluation.release import text as words
 from core.evaluation.release.against import Against, failures
 from core.evaluation.release.against import compare as compare_with
 from core.evaluation.release.criteria import Criteria, keywords
-from core.evaluation.release.earlier import earlier
 from core.evaluation.release.gate import Decision, decide
 from core.evaluation.release.measured import find, of_evaluation
-from core.evaluation.release.regression_source import with_regressions
+from core.evaluation.release.regressions import regressed
+from core.evaluation.release.snapshot import earlier
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -140,8 +140,8 @@ def gate(
         found = found.planned(listed(planned))
     decision = decide(found, asked)
     if regressions is not None:
-        given = text(str(path(regressions, "regressions")), "regressions")
-        decision = with_regressions(engines.shared_engine(), given, found, decision)
+        engine, given = engines.shared_engine(), text(str(path(regressions, "regressions")), "regressions")
+        decision = replace(decision, regressions=regressed(engine, given, found, decision.shown))
     change = None
     if before is not None:
         most = None if max_broken is None else count(max_broken, "max_broken", least=0)

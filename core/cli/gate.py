@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -75,13 +76,12 @@ def gate_(
     from core.evaluation.labels.label_next import of_evaluation
     from core.evaluation.release.against import compare, failures
     from core.evaluation.release.comment import comment
-    from core.evaluation.release.earlier import earlier
     from core.evaluation.release.gate import decide
     from core.evaluation.release.junit import junit as junit_xml
     from core.evaluation.release.measured import find
-    from core.evaluation.release.regression_source import with_regressions
+    from core.evaluation.release.regressions import regressed
     from core.evaluation.release.report import report
-    from core.evaluation.release.snapshot import snapshot
+    from core.evaluation.release.snapshot import earlier, snapshot
     from core.evaluation.report import whole_lines
 
     if report_to is not None and report_to.suffix not in (".html", ".md"):
@@ -98,14 +98,15 @@ def gate_(
     decision = decide(measured, criteria)
     if regressions is not None:
         with working("q") as (bar, stop):
-            decision = with_regressions(
+            found = regressed(
                 shared_engine(),
                 regressions,
                 measured,
-                decision,
+                decision.shown,
                 ended=stop.is_set,
                 progress=partial(bar, "regressions"),
             )
+        decision = replace(decision, regressions=found)
     change = compare(before, measured, decision, max_broken=max_broken) if before is not None else None
     kind: Literal["html", "markdown"] = "html" if report_to and report_to.suffix == ".html" else "markdown"
     written: list[tuple[Path | None, Callable[[], str]]] = [

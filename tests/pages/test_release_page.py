@@ -14,9 +14,8 @@ from core.evaluation.dataset import Complaint, LabelledSet, Question
 from core.evaluation.experiment_store import RUNS
 from core.evaluation.labels import desk as desks
 from core.evaluation.release.criteria import Criteria
-from core.evaluation.release.derived_criteria import derived
 from core.evaluation.release.gate import decide
-from core.evaluation.release.measured import of_evaluation
+from core.evaluation.release.measured import derived, of_evaluation
 from core.evaluation.release.snapshot import snapshot
 from core.evaluation.release.text import headline
 from core.store import Store

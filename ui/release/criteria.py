@@ -11,8 +11,7 @@ import streamlit as st
 from core.analysis.metrics import titled
 from core.evaluation.finding import MARGIN
 from core.evaluation.release.criteria import Criteria
-from core.evaluation.release.derived_criteria import derived
-from core.evaluation.release.measured import Measured
+from core.evaluation.release.measured import Measured, derived
 from ui.app import address, help_mark
 
 NONE = "none"  # in the address: no limit

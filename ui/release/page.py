@@ -12,16 +12,12 @@ from core.domain.format import number
 from core.evaluation import experiment_store
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.finding import count
-from core.evaluation.pairs import Loss
 from core.evaluation.power import rounded
 from core.evaluation.release import text
-from core.evaluation.release.command import command
-from core.evaluation.release.criteria import Criteria
-from core.evaluation.release.facts import limits
+from core.evaluation.release.criteria import Criteria, command
 from core.evaluation.release.gate import Decision, decide
-from core.evaluation.release.losses import losses
 from core.evaluation.release.measured import Measured, of_evaluation
-from core.evaluation.release.report import report
+from core.evaluation.release.report import limits, report
 from core.evaluation.release.snapshot import snapshot
 from ui.app import account, evaluated, opened
 from ui.app.help_mark import term
@@ -224,19 +220,9 @@ def _kept(
 
 @st.cache_resource(max_entries=32, show_spinner="Checking the routes against the criteria")
 def _decision(
-    folder: str,
-    stamp: tuple[float, ...],
+    folder: str,  # noqa: ARG001 - part of the cache key
+    stamp: tuple[float, ...],  # noqa: ARG001 - part of the cache key
     criteria: Criteria,
     _measured: Measured,
 ) -> Decision:
-    return decide(_measured, criteria, _losses(folder, stamp, criteria.metric, _measured))
-
-
-@st.cache_resource(max_entries=16, show_spinner=False)
-def _losses(
-    folder: str,  # noqa: ARG001 - part of the cache key
-    stamp: tuple[float, ...],  # noqa: ARG001 - part of the cache key
-    metric: str,
-    _measured: Measured,
-) -> tuple[Loss, ...] | None:
-    return losses(_measured.distinct, metric)
+    return decide(_measured, criteria)

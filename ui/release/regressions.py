@@ -16,8 +16,7 @@ from core.evaluation.labels import run_labels
 from core.evaluation.labels.desk import Desk
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import Measured
-from core.evaluation.release.regression_source import newest
-from core.evaluation.release.regressions import Regressions, of_evaluation
+from core.evaluation.release.regressions import Regressions, newest, of_evaluation
 from ui.app import state
 from ui.app.evaluated import to_sessions
 from ui.app.help_mark import term

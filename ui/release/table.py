@@ -8,9 +8,8 @@ from markupsafe import Markup
 
 from core.domain.format import milliseconds
 from core.evaluation.finding import quantity
-from core.evaluation.release.checks import Check
-from core.evaluation.release.gate import Candidate, Decision
-from core.evaluation.release.rule import SHOWN
+from core.evaluation.release.checks import SHOWN, Candidate, Check
+from core.evaluation.release.gate import Decision
 from core.evaluation.release.text import brief, limit, standing
 from ui.app.help_mark import marked
 from ui.app.markup import EMPTY, join, table_of, tag

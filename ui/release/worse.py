@@ -6,9 +6,9 @@ import streamlit as st
 
 from core.analysis.metrics import titled
 from core.domain.format import between, number
-from core.evaluation.release.facts import Worse, opponent, worse_at
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import Measured
+from core.evaluation.release.report import Worse, opponent, worse_at
 from ui.app import address
 from ui.app.choice import choice
 from ui.app.evaluated import to_sessions

@@ -14,6 +14,7 @@ from core.evaluation.pairs import EVERY, family_level, pair, paired
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import Measured
 from core.evaluation.release.snapshot import Snapshot, labels_of, side_of
+from core.evaluation.statistics import excluded
 from core.evaluation.templating import say, sentences
 
 Regression = Literal["shown", "excluded", "undecided"]
@@ -39,7 +40,7 @@ class Change:
     @property
     def verdict(self) -> str:
         """Return the conclusion from the interval."""
-        return "worse" if self.high < 0 else "better" if self.low > 0 else "no difference shown"
+        return excluded((self.low, self.high))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,32 +102,31 @@ def compare(
 
     A question counts if its text is the same; those whose judgements changed are counted in the notes.
     """
-    then = before.compared
+    then, metric = before.compared, before.metric
     now = decision.chosen or (then if then in measured.routes else decision.nearest)
-    same, unpaired, relabelled = _questions(before, measured)
-    changes: tuple[Change, ...] = ()
+    asked = measured.evaluation.questions if measured.evaluation else {}
+    same = {
+        id: question.mode or ""
+        for id, question in asked.items()
+        if id in before.questions and before.questions[id]["text"] == question.query.text
+    }
+    relabelled = sum(labels_of(measured, id) != before.questions[id]["labels"] for id in same)
+    unpaired = len({*asked, *before.questions}) - len(same)
     least = decision.criteria.least_drop
-    if then is not None:
-        changes = _changes(before, measured, then, now, same, least)
-    planned = next((one for one in changes if one.mode == EVERY and one.metric == before.metric), None)
+    changes = _changes(before, measured, then, now, same, least) if then is not None else ()
+    planned = next((one for one in changes if one.mode == EVERY and one.metric == metric), None)
     regression: Regression = "undecided"
     if any(one.dropped for one in changes):
         regression = "shown"
     elif planned is not None and planned.low > -least:
         regression = "excluded"
-    questions, depth = _by_question(before, measured, now)
-    was = before.routes[then]["p95_ms"] if then is not None else None
-    notes = sentences(
-        "against.notes",
-        questions,
-        depth,
-        max_broken,
-        unpaired,
-        relabelled,
-        before.fingerprint != measured.figures.fingerprint,
-        was,
-        measured.p95(now),
-    )
+    questions, side = None, side_of(before)
+    if side is not None and measured.evaluation is not None:
+        questions = questions_diff(side, EvaluationSide(measured.evaluation, now), side.depth)
+    depth = side.depth if side is not None and questions is not None else 0
+    moved = before.fingerprint != measured.figures.fingerprint
+    times = (before.routes[then]["p95_ms"] if then is not None else None, measured.of(now, metric).p95_ms)
+    notes = sentences("against.notes", questions, depth, max_broken, unpaired, relabelled, moved, *times)
     title = measured.title(now)
     summary = say("against.summary", before, title, then, changes, planned, regression, least)
     return Against(
@@ -155,54 +155,25 @@ def failures(decision: Decision, change: Against | None, *, fail_undecided: bool
     if too little is known.
     """
     found = []
-    if change is None and decision.chosen is None:
-        found.append(
-            "every route misses a limit" if decision.verdict.decision == "none" else "not enough evidence"
-        )
+    if decision.chosen is None and decision.verdict.decision == "none":
+        found.append("every route misses a limit")
+    elif decision.chosen is None and change is None:
+        found.append("not enough evidence")
     if change is not None:
-        found += _guard_failures(decision, change, fail_undecided=fail_undecided)
+        if change.regression == "shown":
+            found.append(f"a regression against {change.name}")
+        elif not change.changes:
+            found.append(f"nothing can be compared with {change.name}")
+        elif change.regression == "undecided" and fail_undecided:
+            found.append(f"a drop of {number(change.min_effect)} against {change.name} is not excluded")
+        if change.too_many_broken:
+            what = "which questions broke cannot be determined"
+            if change.questions is not None:
+                what = f"{count(len(change.questions.of('broken')))} broke"
+            found.append(f"{what}, and at most {change.max_broken} may")
     if decision.regressions is not None and decision.broken:
         found.append(f"{count(len(decision.regressions.broken), 'complaints')} broke again")
     return found
-
-
-def _guard_failures(decision: Decision, change: Against, *, fail_undecided: bool) -> list[str]:
-    found = []
-    if decision.verdict.decision == "none":
-        found.append("every route misses a limit")
-    if change.regression == "shown":
-        found.append(f"a regression against {change.name}")
-    elif not change.changes:
-        found.append(f"nothing can be compared with {change.name}")
-    elif change.regression == "undecided" and fail_undecided:
-        found.append(f"a drop of {number(change.min_effect)} against {change.name} is not excluded")
-    if change.too_many_broken:
-        what = "which questions broke cannot be determined"
-        if change.questions is not None:
-            what = f"{count(len(change.questions.of('broken')))} broke"
-        found.append(f"{what}, and at most {change.max_broken} may")
-    return found
-
-
-def _by_question(before: Snapshot, measured: Measured, now: str) -> tuple[QuestionsDiff | None, int]:
-    then = side_of(before)
-    if then is None or measured.evaluation is None:
-        return None, 0
-    return questions_diff(then, EvaluationSide(measured.evaluation, now), then.depth), then.depth
-
-
-def _questions(before: Snapshot, measured: Measured) -> tuple[dict[str, str], int, int]:
-    """Return the questions both have with their kind now, how many are in one alone, how many judged
-    otherwise.
-    """
-    asked = measured.evaluation.questions if measured.evaluation else {}
-    same = {
-        id: question.mode or ""
-        for id, question in asked.items()
-        if id in before.questions and before.questions[id]["text"] == question.query.text
-    }
-    relabelled = sum(labels_of(measured, id) != before.questions[id]["labels"] for id in same)
-    return same, len(set(asked) | set(before.questions)) - len(same), relabelled
 
 
 def _changes(

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Literal
 
 from core.analysis.latency_percentiles import NEEDED
 from core.analysis.metrics import titled
 from core.domain.format import between, milliseconds, number
-from core.evaluation import finding
+from core.evaluation import finding, verdict
 from core.evaluation.finding import count, quantity, share
 from core.evaluation.pairs import Loss
 from core.evaluation.release.criteria import Criteria
-from core.evaluation.release.measured import UNJUDGED, Measured
-from core.evaluation.release.rule import RouteFigures, State, states
+from core.evaluation.release.measured import Measured, RouteFigures
 
-Told = tuple[str, float | None, float | None, str]  # name, value, limit and words of a check
+State = Literal["passed", "failed", "cannot be told"]
+OPEN: State = "cannot be told"
+SHOWN: dict[str, str] = {OPEN: "cannot be determined"}  # what people read for the state that is stored
 UNPRICED = "prices or token counts are missing: set llm_price_prompt and llm_price_completion"
+UNCOUNTED = "the model was called, but its token counts are unknown"
 NO_LOSS = "no loss in any kind of question"
 ALLOW = "--allow-unlike-machines, or the switch on Release"
 LABEL_MORE = "too many of its passages are unjudged: label more"
+# upper limits: field of Criteria, field of RouteFigures, name, form, and the words for an unknown figure
+MOST: tuple[tuple[str, str, str, Callable[[float], str], str], ...] = (
+    ("max_p95_ms", "p95_ms", "p95", milliseconds, ""),
+    ("max_cost", "cost", "cost of 1,000 questions", quantity, UNPRICED),
+    ("max_tokens", "tokens", "tokens a question", quantity, UNCOUNTED),
+    ("max_calls", "calls", "model calls a question", quantity, "it completed no question"),
+    ("max_failed", "failed", "failed", share, "no question was asked"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,143 +48,121 @@ class Check:
         """Return the distance to the limit as a share of it: 0 if it is met, 1 if undetermined."""
         if self.state == "passed":
             return 0.0
-        if self.state == "cannot be told" or self.value is None or self.limit is None:
+        if self.state == OPEN or self.value is None or self.limit is None:
             return 1.0
         return abs(self.value - self.limit) / max(abs(self.limit), 1e-9)
 
 
-def figures_of(measured: Measured, route: str, metric: str, found: Sequence[Loss] | None) -> RouteFigures:
-    """Collect the figures of a measured route; `found` are the losses in the metric."""
-    lost = [one.shown for one in found or () if one.route == route]
-    return RouteFigures(
-        route,
-        measured.mean(route, metric),
-        measured.p50(route),
-        measured.p95(route),
-        measured.tokens(route),
-        measured.calls(route),
-        measured.cost(route),
-        measured.failed(route),
-        measured.mean(route, UNJUDGED),
-        0 if route == measured.baseline else sum(lost) if lost else None,
-        measured.figures.interrupted,
+@dataclass(frozen=True, slots=True)
+class Candidate(RouteFigures):
+    """One route: its figures, and what they come to against each limit."""
+
+    title: str
+    # the kinds of question at which it is shown to be worse than the baseline; None if that is not known
+    lost: int | None
+    checks: tuple[Check, ...]
+    # the limits that it is shown to miss: a mean below the minimum by less than its interval is not
+    misses: tuple[str, ...] = ()
+
+    @property
+    def passes(self) -> bool:
+        """Return whether every limit is met."""
+        return all(one.state == "passed" for one in self.checks)
+
+    @property
+    def fails(self) -> bool:
+        """Return whether a limit is known not to be met."""
+        return any(one.state == "failed" for one in self.checks)
+
+    @property
+    def state(self) -> verdict.State:
+        """Return whether it passes or fails the limits, or is still open."""
+        return "passes" if self.passes else "fails" if self.misses else "open"
+
+
+def candidate(
+    measured: Measured, route: str, criteria: Criteria, found: Sequence[Loss] | None = None
+) -> Candidate:
+    """Check a route against the criteria asked for, in order; the metric is always one of them. `found` are
+    the losses in the metric.
+    """
+    one = measured.of(route, criteria.metric)
+    quality, near = _quality(measured, one, criteria)
+    made = [quality]
+    if one.interrupted:
+        told = f"the evaluation was stopped after {measured.questions} questions: resume it"
+        made.append(Check("all questions asked", OPEN, None, None, told))
+    for field, figure, name, in_words, unknown in MOST:
+        limit, value = getattr(criteria, field), getattr(one, figure)
+        if limit is None:
+            continue
+        if value is not None:
+            made.append(Check(name, "passed" if value <= limit else "failed", value, limit, in_words(value)))
+            continue
+        if field == "max_p95_ms":
+            unknown = f"a 95th percentile needs {NEEDED[95]} measurements; there are {measured.ended(route)}"
+            if measured.untimed:
+                unknown = f"{measured.untimed}. Measure on machines of one kind, or allow it ({ALLOW})"
+        made.append(Check(name, OPEN, value, limit, unknown))
+    if criteria.max_unjudged is not None:  # more labels may show that it is met
+        name, value, limit = "unjudged of the first ten", one.unjudged, criteria.max_unjudged
+        met = value is not None and value <= limit
+        told = (
+            "no question is labelled" if value is None else share(value) + ("" if met else f": {LABEL_MORE}")
+        )
+        made.append(Check(name, "passed" if met else OPEN, value, limit, told))
+    mine = [loss for loss in found or () if loss.route == route]
+    lost = 0 if route == measured.baseline else sum(loss.shown for loss in mine) if mine else None
+    if criteria.no_loss:
+        made.append(_no_loss(lost, mine))
+    missed = [one.name for one in made if one.state == "failed" and not (near and one is quality)]
+    figures = {field.name: getattr(one, field.name) for field in fields(one)}
+    return Candidate(
+        **figures, title=measured.title(route), lost=lost, checks=tuple(made), misses=tuple(missed)
     )
 
 
-def checks(
-    measured: Measured, one: RouteFigures, criteria: Criteria, found: Sequence[Loss] | None
-) -> tuple[Check, ...]:
-    """Return the criteria that are asked for, in order, each with what it comes to in words; the metric is
-    always one of them.
-    """
-    told: Mapping[str, Callable[[], Told]] = {
-        "minimum": lambda: _quality(measured, one, criteria),
-        "interrupted": lambda: (
-            "all questions asked",
-            None,
-            None,
-            f"the evaluation was stopped after {measured.questions} questions: resume it",
-        ),
-        "max_p95_ms": lambda: _most(
-            "p95",
-            one.p95_ms,
-            criteria.max_p95_ms,
-            milliseconds,
-            _untimed(measured, one.route),
-        ),
-        "max_cost": lambda: _most("cost of 1,000 questions", one.cost, criteria.max_cost, quantity, UNPRICED),
-        "max_tokens": lambda: _most(
-            "tokens a question",
-            one.tokens,
-            criteria.max_tokens,
-            quantity,
-            "the model was called, but its token counts are unknown",
-        ),
-        "max_calls": lambda: _most(
-            "model calls a question", one.calls, criteria.max_calls, quantity, "it completed no question"
-        ),
-        "max_failed": lambda: _most(
-            "failed", one.failed, criteria.max_failed, share, "no question was asked"
-        ),
-        "max_unjudged": lambda: _judged(one, criteria),
-        "no_loss": lambda: _no_loss(measured, one, found),
-    }
-    made = []
-    for key, state in states(one, criteria).items():
-        name, value, limit, words = told[key]()
-        made.append(Check(name, state, value, limit, words))
-    return tuple(made)
-
-
-def _untimed(measured: Measured, route: str) -> str:
-    """Return why there is no percentile of time."""
-    if measured.untimed:
-        return f"{measured.untimed}. Measure on machines of one kind, or allow it ({ALLOW})"
-    return f"a 95th percentile needs {NEEDED[95]} measurements; there are {measured.ended(route)}"
-
-
-def _quality(measured: Measured, one: RouteFigures, criteria: Criteria) -> Told:
+def _quality(measured: Measured, one: RouteFigures, criteria: Criteria) -> tuple[Check, bool]:
+    """Return the check of the mean, and whether its interval reaches the minimum."""
     metric, least, name = criteria.metric, criteria.minimum, titled(criteria.metric)
     mean, ends = one.mean, measured.ends(one.route, metric)
     if mean is None:
-        return name, None, least, "no question has a value: label some"
+        return Check(name, OPEN, None, least, "no question has a value: label some"), False
     counts = count(measured.counted(one.route, metric))
     told = f"{number(mean)} ({finding.ends(ends)}, {counts})" if ends else f"{number(mean)} ({counts})"
-    if least is None:
-        return name, mean, None, told
-    if mean < least:
-        return (
-            name,
-            mean,
-            least,
-            told + ("; its interval reaches the limit" if ends and ends[1] >= least else ""),
+    near = ends is not None and least is not None and ends[1] >= least
+    if least is not None and mean < least:
+        told += "; its interval reaches the limit" if near else ""
+        return Check(name, "failed", mean, least, told), near
+    if least is not None and ends is None:
+        told += "; met by the mean, which has no interval"
+    elif least is not None and ends is not None:
+        lower = ends[0] >= least
+        told += "; met by the "
+        told += (
+            "lower end of the interval too" if lower else "mean only, not by the lower end of the interval"
         )
-    if ends is None:
-        return name, mean, least, f"{told}; met by the mean, which has no interval"
-    by = (
-        "met by the lower end of the interval too"
-        if ends[0] >= least
-        else "met by the mean only, not by the lower end of the interval"
-    )
-    return name, mean, least, f"{told}; {by}"
+    return Check(name, "passed", mean, least, told), near
 
 
-def _most(
-    name: str, value: float | None, limit: float | None, in_words: Callable[[float], str], untold: str
-) -> Told:
-    return name, value, limit, untold if value is None else in_words(value)
-
-
-def _judged(one: RouteFigures, criteria: Criteria) -> Told:
-    name, value, limit = "unjudged of the first ten", one.unjudged, criteria.max_unjudged
-    if value is None or limit is None:
-        return name, None, limit, "no question is labelled"
-    return name, value, limit, share(value) + ("" if value <= limit else f": {LABEL_MORE}")
-
-
-def _no_loss(measured: Measured, one: RouteFigures, found: Sequence[Loss] | None) -> Told:
-    if one.route == measured.baseline:
-        return NO_LOSS, None, None, "it is the baseline"
-    mine = [loss for loss in found or () if loss.route == one.route]
-    if not mine:
+def _no_loss(lost: int | None, mine: Sequence[Loss]) -> Check:
+    if lost is None:
         told = "no kind of question has values for both routes, or metrics.json alone lacks them"
-        return NO_LOSS, None, None, told
-    lost = sorted((loss for loss in mine if loss.shown), key=lambda loss: loss.delta)
-    if lost:
-        return NO_LOSS, float(len(lost)), 0.0, f"worse on {'; '.join(map(in_figures, lost))}"
-    return NO_LOSS, 0.0, 0.0, f"none shown in {count(len(mine), 'kinds')}{_not_excluded(mine)}"
-
-
-def in_figures(loss: Loss) -> str:
-    """Return a loss with the interval it rests on."""
-    ends_ = between(loss.low, loss.high, signed=True)
-    delta = number(loss.delta, signed=True)
-    return f"{loss.mode} {delta} ({100 * loss.level:.3g}% interval {ends_}, {count(loss.n)})"
-
-
-def _not_excluded(mine: Sequence[Loss]) -> str:
-    """Return the losses that so few questions cannot exclude."""
+        return Check(NO_LOSS, OPEN, None, None, told)
+    if not mine:
+        return Check(NO_LOSS, "passed", None, None, "it is the baseline")
+    shown = [
+        f"{loss.mode} {number(loss.delta, signed=True)} ({100 * loss.level:.3g}% interval "
+        f"{between(loss.low, loss.high, signed=True)}, {count(loss.n)})"
+        for loss in sorted(mine, key=lambda loss: loss.delta)
+        if loss.shown
+    ]
+    if shown:
+        return Check(NO_LOSS, "failed", float(len(shown)), 0.0, f"worse on {'; '.join(shown)}")
+    # the losses that so few questions cannot exclude
     blind = [one.mode for one in mine if one.blind]
     most = max((-one.low for one in mine if not one.blind), default=0.0)
-    text = f"; too few questions to show any: {', '.join(blind)}" if blind else ""
-    return text + (f"; elsewhere a loss of {number(most)} is not excluded" if most > 0 else "")
+    told = f"none shown in {count(len(mine), 'kinds')}"
+    told += f"; too few questions to show any: {', '.join(blind)}" if blind else ""
+    told += f"; elsewhere a loss of {number(most)} is not excluded" if most > 0 else ""
+    return Check(NO_LOSS, "passed", 0.0, 0.0, told)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import partial
 
 from core.evaluation.diff.evaluations import cause, moved
 from core.evaluation.diff.questions import QuestionDiff
@@ -31,7 +32,7 @@ def comment(decision: Decision, against: Against | None = None) -> str:
     Questions are cut to CUT characters, and lists where it would pass LIMIT, with how many are left out.
     """
     found = failures(decision, against)
-    own = {"safe": safe, "code": code, "cell": cell}
+    own = {"safe": safe, "code": code, "cell": partial(safe, most=CUT)}
     text = render("comment.md", decision=decision, against=against, failures=found, most=MOST, **own)
     if decision.regressions is not None:
         broken = [_said(one.question, one.text, one.why) for one in decision.regressions.broken]
@@ -56,11 +57,6 @@ def code(text: str) -> str:
     line = _cut(text, CUT) or " "
     fence = "`" * (max(map(len, _TICKS.findall(line)), default=0) + 1)
     return f"{fence} {line} {fence}" if line[0] in "` " or line[-1] in "` " else f"{fence}{line}{fence}"
-
-
-def cell(text: str) -> str:
-    """Return text for a cell of a table; see `safe`."""
-    return safe(text, CUT)
 
 
 def _folded(title: str, items: Sequence[str], room: int, *, opened: bool) -> str:

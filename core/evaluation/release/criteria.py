@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import Field, asdict, dataclass
+from dataclasses import Field, dataclass
+from shlex import join
 from typing import Any
 
 from core.domain.errors import BadInput
@@ -87,10 +88,6 @@ class Criteria:
         for name, (one, _) in options(self).items():
             check(one, getattr(self, name))
 
-    def document(self) -> dict[str, Any]:
-        """Return the criteria as JSON values."""
-        return asdict(self)
-
     @classmethod
     def of_keywords(cls, given: Mapping[str, Any]) -> Criteria:
         """Read the criteria from the keywords of core.api.gate. Raises TypeError for an unknown keyword."""
@@ -111,3 +108,21 @@ def keywords() -> dict[str, Field[Any]]:
         flags = own.flags.split("/")
         found[flags[-1 if one.name == "no_loss" else 0].strip("-").replace("-", "_")] = one
     return found
+
+
+def command(name: str, criteria: Criteria, *, against: str | None = None, report: str | None = None) -> str:
+    """Return one line for a shell: the `gate` command that applies the criteria. The share that may fail is 1
+    if they have no such limit.
+    """
+    words = ["python", "-m", "core", "gate", name]
+    # numbers first, the margin last of them
+    for one, own in sorted(
+        options(criteria).values(), key=lambda pair: (pair[0].type == "bool", pair[0].name == "margin")
+    ):
+        value = getattr(criteria, one.name)
+        value = 1 if value is None and one.name == "max_failed" else value
+        if value is not None and (one.name, value) != ("margin", MARGIN):
+            words += own.argument(value)
+    words += ["--against", against] if against else []
+    words += ["--report", report] if report else []
+    return join(words)

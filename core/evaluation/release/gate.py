@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -12,40 +13,13 @@ from core.evaluation import deciding
 from core.evaluation.costs import Cost
 from core.evaluation.equal_routes import Equal
 from core.evaluation.pairs import Loss, Pair, from_summary
-from core.evaluation.release.checks import Check, checks, figures_of
+from core.evaluation.release.checks import Candidate, candidate
 from core.evaluation.release.criteria import Criteria
-from core.evaluation.release.losses import losses
 from core.evaluation.release.measured import Measured
 from core.evaluation.release.regressions import Regressions
-from core.evaluation.release.rule import RouteFigures
-from core.evaluation.verdict import Option, State, Verdict
+from core.evaluation.verdict import Option, Verdict
 from core.evaluation.verdict import decide as decide_by_figures
 from core.routes.registry import routes
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate(RouteFigures):
-    """One route: its figures, and what they come to against each limit."""
-
-    title: str
-    checks: tuple[Check, ...]
-    # the limits that it is shown to miss: a mean below the minimum by less than its interval is not
-    misses: tuple[str, ...] = ()
-
-    @property
-    def passes(self) -> bool:
-        """Return whether every limit is met."""
-        return all(one.state == "passed" for one in self.checks)
-
-    @property
-    def fails(self) -> bool:
-        """Return whether a limit is known not to be met."""
-        return any(one.state == "failed" for one in self.checks)
-
-    @property
-    def state(self) -> State:
-        """Return whether it passes or fails the limits, or is still open."""
-        return "passes" if self.passes else "fails" if self.misses else "open"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,21 +89,20 @@ class Decision:
         return document
 
 
-def decide(measured: Measured, criteria: Criteria, known: tuple[Loss, ...] | None = None) -> Decision:
+def decide(measured: Measured, criteria: Criteria) -> Decision:
     """Compare every route with the limits and decide which to ship (see core.evaluation.verdict).
 
-    `known` are the losses of `measured.distinct` in the metric if they were computed before: no limit changes
-    them. Of routes that returned the same on every question only the simplest is a candidate. Raises BadInput
-    for a metric that was not measured.
+    Of routes that returned the same on every question only the simplest is a candidate. Raises BadInput for a
+    metric that was not measured.
     """
-    equal = measured.equal
-    measured = measured.timed(criteria).distinct
+    equal, measured = measured.equal, measured.distinct
     if criteria.metric not in measured.metrics():
         raise BadInput(
             f"metric {criteria.metric!r} was not measured; there are: {', '.join(measured.metrics())}"
         )
-    found = losses(measured, criteria.metric) if known is None else known
-    candidates = tuple(_candidate(measured, route, criteria, found) for route in measured.routes)
+    lost = measured.losses(criteria.metric)
+    measured = measured.timed(criteria)
+    candidates = tuple(candidate(measured, route, criteria, lost) for route in measured.routes)
     verdict = _verdict(measured, criteria, candidates)
     best = verdict.best_so_far
     return Decision(
@@ -141,59 +114,33 @@ def decide(measured: Measured, criteria: Criteria, known: tuple[Loss, ...] | Non
         verdict,
         best.route if best else min(candidates, key=_lacking).route,
         candidates,
-        found or (),
+        lost or (),
         equal,
         measured.plan,
         generated=measured.figures.generated.note,
     )
 
 
-def _candidate(measured: Measured, route: str, criteria: Criteria, found: Sequence[Loss] | None) -> Candidate:
-    known = figures_of(measured, route, criteria.metric, found)
-    made = checks(measured, known, criteria, found)
-    figures = {one.name: getattr(known, one.name) for one in fields(known)}
-    ends = measured.ends(route, criteria.metric)
-    near = ends is not None and criteria.minimum is not None and ends[1] >= criteria.minimum
-    missed = tuple(
-        one.name for one in made if one.state == "failed" and not (near and one.limit == criteria.minimum)
-    )
-    return Candidate(**figures, title=measured.title(route), checks=made, misses=missed)
-
-
 def _verdict(measured: Measured, criteria: Criteria, candidates: Sequence[Candidate]) -> Verdict:
-    priced = all(one.cost is not None for one in candidates)  # a price and tokens cannot be compared
-    options = [
-        Option(
-            one.route,
-            one.mean,
-            measured.counted(one.route, criteria.metric),
-            one.state,
-            _cost(measured, one, priced=priced),
-        )
-        for one in candidates
-    ]
-    values = measured.values(criteria.metric)
-    if values is not None:
-        return deciding.by_values(
-            options,
-            values,
-            margin=criteria.margin,
-            min_questions=criteria.min_questions,
-            cheaper=criteria.cheaper,
-            named=measured.title,
-        )
-
-    def known(route: str, other: str) -> Pair | None:
-        return _from_figures(measured, criteria.metric, route, other)
-
-    return decide_by_figures(
-        options,
-        known,
-        margin=criteria.margin,
-        min_questions=criteria.min_questions,
-        cheaper=criteria.cheaper,
-        named=measured.title,
-    )
+    """Decide by each question's values, or where they are not known by metrics.json alone."""
+    metric, priced = criteria.metric, all(one.cost is not None for one in candidates)
+    options = []
+    for one in candidates:
+        spent = one.cost if priced else one.tokens  # a price and tokens cannot be compared
+        cost = Cost(spent, one.calls, one.p50_ms)
+        if measured.evaluation is not None:
+            known = deciding.measured_cost(measured.evaluation.outcomes, one.route)
+            cost = Cost(spent, one.calls, one.p50_ms, known.steps, {} if measured.untimed else known.times)
+        options.append(Option(one.route, one.mean, measured.counted(one.route, metric), one.state, cost))
+    rules: dict[str, Any] = {
+        "margin": criteria.margin,
+        "min_questions": criteria.min_questions,
+        "cheaper": criteria.cheaper,
+        "named": measured.title,
+    }
+    if (values := measured.values(metric)) is not None:
+        return deciding.by_values(options, values, **rules)
+    return decide_by_figures(options, partial(_from_figures, measured, metric), **rules)
 
 
 def _from_figures(measured: Measured, metric: str, route: str, other: str) -> Pair | None:
@@ -205,15 +152,6 @@ def _from_figures(measured: Measured, metric: str, route: str, other: str) -> Pa
         return None
     delta = -row.delta if route == measured.baseline else row.delta
     return from_summary(route, other, int(row.n), delta, row.sd)
-
-
-def _cost(measured: Measured, one: Candidate, *, priced: bool) -> Cost:
-    spent = one.cost if priced else one.tokens
-    if measured.evaluation is None:
-        return Cost(spent, one.calls, one.p50_ms)
-    known = deciding.measured_cost(measured.evaluation.outcomes, one.route)
-    times = {} if measured.untimed else known.times
-    return Cost(spent, one.calls, one.p50_ms, known.steps, times)
 
 
 def _lacking(one: Candidate) -> tuple[float, float, float]:

@@ -9,12 +9,12 @@ from typing import Literal
 from xml.etree import ElementTree as ET
 
 from core.evaluation.diff.evaluations import passage_change
-from core.evaluation.diff.questions import QuestionDiff
 from core.evaluation.release import text as words
-from core.evaluation.release.against import Against, Regression
+from core.evaluation.release.against import Against
+from core.evaluation.release.checks import SHOWN
 from core.evaluation.release.gate import Decision
-from core.evaluation.release.regressions import Regressions
-from core.evaluation.release.rule import SHOWN
+
+State = Literal["passed", "failed", "skipped"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Case:
     """A test case; `told` is shown if it did not pass, its first line also as the message."""
 
     name: str
-    state: Literal["passed", "failed", "skipped"]
+    state: State
     told: str = ""
 
 
@@ -32,7 +32,11 @@ def junit(decision: Decision, against: Against | None = None) -> str:
     """
     suites = {f"gate {decision.name}": list(_decision(decision))}
     if decision.regressions is not None:
-        suites[f"regressions {decision.regressions.name}"] = list(_regressions(decision.regressions))
+        states: dict[str, State] = {"passed": "passed", "broken": "failed"}
+        suites[f"regressions {decision.regressions.name}"] = [
+            Case(f"{one.question}: {one.text}", states.get(one.state, "skipped"), one.in_words())
+            for one in decision.regressions.results
+        ]
     if against is not None:
         suites[f"against {against.name}"] = list(_against(against))
     root = ET.Element("testsuites", _counts([one for cases in suites.values() for one in cases]))
@@ -51,38 +55,29 @@ def junit(decision: Decision, against: Against | None = None) -> str:
 
 
 def _decision(decision: Decision) -> Iterator[Case]:
-    told = "\n".join(words.every(decision))
-    yield Case("a route passes", "passed" if decision.chosen is not None else "failed", told)
+    yield Case("a route passes", _passed(decision.chosen is not None), "\n".join(words.every(decision)))
     route = decision.of(decision.shown)
     for check in route.checks:
         why = f"{route.title} ({route.route}): {SHOWN.get(check.state, check.state)}. {words.missing(check)}"
         limit = words.limit(check)
         name = f"{route.route}: {check.name}{f', {limit}' if limit else ''}"
-        yield Case(name, "passed" if check.state == "passed" else "failed", why)
-
-
-def _regressions(found: Regressions) -> Iterator[Case]:
-    states: dict[str, Literal["passed", "failed", "skipped"]] = {"passed": "passed", "broken": "failed"}
-    for one in found.results:
-        yield Case(f"{one.question}: {one.text}", states.get(one.state, "skipped"), one.in_words())
+        yield Case(name, _passed(check.state == "passed"), why)
 
 
 def _against(against: Against) -> Iterator[Case]:
-    states: dict[Regression, Literal["passed", "failed", "skipped"]] = {
-        "excluded": "passed",
-        "shown": "failed",
-        "undecided": "skipped",
-    }
-    yield Case("no regression", states[against.regression], "\n".join([against.summary, *against.notes]))
+    states: dict[str, State] = {"excluded": "passed", "shown": "failed"}
+    told = "\n".join([against.summary, *against.notes])
+    yield Case("no regression", states.get(against.regression, "skipped"), told)
     if against.max_broken is not None:
-        state: Literal["passed", "failed"] = "failed" if against.too_many_broken else "passed"
-        yield Case(f"at most {against.max_broken} questions broke", state, "\n".join(against.notes))
+        name = f"at most {against.max_broken} questions broke"
+        yield Case(name, _passed(not against.too_many_broken), "\n".join(against.notes))
     for one in against.questions.questions if against.questions is not None else ():
-        yield Case(f"{one.id}: {one.text}", "failed" if one.change == "broken" else "passed", _broken(one))
+        lost = "\n".join(passage_change(passage) for passage in one.lost)
+        yield Case(f"{one.id}: {one.text}", _passed(one.change != "broken"), lost)
 
 
-def _broken(one: QuestionDiff) -> str:
-    return "\n".join(passage_change(passage) for passage in one.lost)
+def _passed(passed: bool) -> State:
+    return "passed" if passed else "failed"
 
 
 def _counts(cases: list[Case]) -> dict[str, str]:

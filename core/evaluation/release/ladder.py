@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from core.domain.needs import Family
 from core.evaluation.pairs import Pair, pair, paired
-from core.evaluation.release.gate import Candidate, Decision
+from core.evaluation.release.checks import Candidate
+from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import Measured
 from core.evaluation.templating import sentences
 from core.routes.registry import routes
@@ -72,23 +73,35 @@ def climb(measured: Measured, decision: Decision) -> Ladder:
     metric = decision.criteria.metric
     values = measured.values(metric) or {}
     family_of = {one.route: _family(one.route, measured) for one in decision.candidates}
-    all_rungs = (*RUNGS, OWN) if OWN[1][0] in family_of.values() else RUNGS
     twins = {route: _family(route, measured) for one in decision.equal for route in one.others}
-    standing = [_standing(decision, families, family_of, twins) for _, families in all_rungs]
+    found = measured.values(FOUND) or {}
+    asked = {question for by in found.values() for question in by}
     rungs: list[Rung] = []
     last: Candidate | None = None
     reached: str | None = None
-    for (title, _), (one, others) in zip(all_rungs, standing, strict=True):
+    answered: set[str] = set()
+    for title, families in (*RUNGS, OWN) if OWN[1][0] in family_of.values() else RUNGS:
+        one, others = _standing(decision, families, family_of, twins)
         if one is None:
             rungs.append(Rung(title, "equal" if others else "not measured", others=others))
             continue
-        gain = None if last is None else _gain(one.route, last.route, values)
-        state = _state(one, last, gain, reached, decision)
+        gain, route = None, one.route
+        state: State = "skipped"
+        if last is not None and route in values and last.route in values:
+            gain = pair(route, last.route, list(paired(values[route], values[last.route]).values()))
+        below = last.route if last is not None else None
+        mine = answered | {question for question, value in found.get(route, {}).items() if value >= 1}
+        if reached is not None:
+            state = "not needed"
+        elif route == decision.chosen:
+            state, reached = "reached", route
+        elif last is None or (gain is not None and gain.low > 0):
+            state = "taken"
         if state in ("taken", "reached"):
-            last = one
-            reached = one.route if state == "reached" else None
-        rungs.append(Rung(title, state, one.route, one, gain, _below(rungs), others=others))
-    return Ladder(metric, _with_answered(rungs, measured), reached)
+            last, answered = one, mine
+        share = len(mine) / len(asked) if asked else None
+        rungs.append(Rung(title, state, route, one, gain, below, share, others))
+    return Ladder(metric, tuple(rungs), reached)
 
 
 def _family(route: str, measured: Measured) -> Family | None:
@@ -119,47 +132,6 @@ def _standing(
     else:
         return None, tuple(route for route, family in twins.items() if family in families)
     return chosen, tuple(one.route for one in mine if one is not chosen)
-
-
-def _gain(upper: str, lower: str, values: Mapping[str, Mapping[str, float]]) -> Pair | None:
-    if upper not in values or lower not in values:
-        return None
-    return pair(upper, lower, list(paired(values[upper], values[lower]).values()))
-
-
-def _state(
-    one: Candidate, last: Candidate | None, gain: Pair | None, reached: str | None, decision: Decision
-) -> State:
-    if reached is not None:
-        return "not needed"
-    if one.route == decision.chosen:
-        return "reached"
-    if last is None or (gain is not None and gain.low > 0):
-        return "taken"
-    return "skipped"
-
-
-def _below(rungs: Sequence[Rung]) -> str | None:
-    return next((rung.route for rung in reversed(rungs) if rung.state in ("taken", "reached")), None)
-
-
-def _with_answered(rungs: Sequence[Rung], measured: Measured) -> tuple[Rung, ...]:
-    """Return the rungs with the share of questions that they and those taken below them answer."""
-    found = measured.values(FOUND)
-    if not found:
-        return tuple(rungs)
-    asked = {question for by in found.values() for question in by}
-    answered: set[str] = set()
-    updated = []
-    for rung in rungs:
-        if rung.route is None or not asked:
-            updated.append(rung)
-            continue
-        mine = answered | {question for question, value in found.get(rung.route, {}).items() if value >= 1}
-        updated.append(replace(rung, answered=len(mine) / len(asked)))
-        if rung.state in ("taken", "reached"):
-            answered = mine
-    return tuple(updated)
 
 
 def in_words(ladder: Ladder, measured: Measured) -> list[str]:

@@ -6,23 +6,57 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.analysis.latency_percentiles import NEEDED
 from core.analysis.metrics import ANSWERS, KNOWN, METRICS
 from core.domain.errors import BadInput
+from core.domain.types import Run
 from core.evaluation import equal_routes, experiment_store, machines, scoring
+from core.evaluation import pairs as of_values
 from core.evaluation.costs import spent
 from core.evaluation.equal_routes import Equal
 from core.evaluation.experiment_store import FIGURES, LABELLED, Evaluation
 from core.evaluation.figures import BaselineDifference, Figures, Means, read
+from core.evaluation.pairs import EVERY, Loss
 from core.evaluation.release.criteria import Criteria
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings
 
 UNJUDGED = "unjudged@10"
+LEAST_MS = 1000.0  # what `derived` allows any route: Nielsen 1993, a user's train of thought is kept for 1 s
+MOST_FAILED = 0.05  # what `derived` allows at most, however often the baseline fails
+SLACK = 0.05  # by how much more of the first ten may be unjudged than of the baseline's
+
+
+@dataclass(frozen=True, slots=True)
+class RouteFigures:
+    """A route's figures that the limits are on; None: cannot be determined. `mean` is of the criteria's
+    metric. `failed` and `unjudged` are shares. `tokens` and `calls` are per completed question, `cost` per
+    1,000; those of failed questions are spread over the completed ones. `interrupted`: not every question was
+    asked.
+    """
+
+    route: str
+    mean: float | None
+    p50_ms: float | None
+    p95_ms: float | None
+    tokens: float | None
+    calls: float | None
+    cost: float | None
+    failed: float | None
+    unjudged: float | None
+    interrupted: bool
+
+    @property
+    def expense(self) -> tuple[float, float, float]:
+        """Return its cost as a sort key: price (tokens without prices), model calls, median time."""
+        spent = self.tokens if self.cost is None else self.cost
+        calls, time, spent = (inf if one is None else one for one in (self.calls, self.p50_ms, spent))
+        return spent, calls, time
 
 
 @dataclass(frozen=True)
@@ -52,12 +86,6 @@ class Measured:
     def questions(self) -> int:
         """Return how many questions were asked."""
         return int(self.figures.queries)
-
-    @property
-    def modes(self) -> Mapping[str, str]:
-        """Return the kind of each question that has one; {} without the evaluation."""
-        asked = self.evaluation.questions if self.evaluation else {}
-        return {id: question.mode for id, question in asked.items() if question.mode}
 
     @cached_property
     def equal(self) -> tuple[Equal, ...]:
@@ -156,38 +184,25 @@ class Measured:
         """Return the number of questions at which the route ended well."""
         return self.questions - int(self.figures.routes[route].failed)
 
-    def p95(self, route: str) -> float | None:
-        """Return its 95th percentile of time in ms, or None with fewer than 20 measurements or if no time
-        counts.
+    def of(self, route: str, metric: str) -> RouteFigures:
+        """Return a route's figures. No time counts if `untimed`, nor a 95th percentile of fewer than 20
+        measurements.
         """
-        value = self.figures.routes[route].p95_ms
-        return None if self.untimed or value is None or self.ended(route) < NEEDED[95] else value
-
-    def p50(self, route: str) -> float | None:
-        """Return the route's median time in ms, or None if it is unknown or no time counts."""
-        return None if self.untimed else self.figures.routes[route].p50_ms
-
-    def failed(self, route: str) -> float | None:
-        """Return the share of questions at which it did not end well, or None without a question."""
-        return self.figures.routes[route].failed / self.questions if self.questions else None
-
-    def calls(self, route: str) -> float | None:
-        """Return the model calls per question that ended well; calls of failed questions are spread over
-        them.
-        """
-        return self._spent(route)[0]
-
-    def tokens(self, route: str) -> float | None:
-        """Return the tokens per question that ended well, or None if calls were made whose token counts are
-        unknown.
-        """
-        return self._spent(route)[1]
-
-    def cost(self, route: str) -> float | None:
-        """Return the price of the model's tokens for 1,000 questions, or None if prices or tokens are
-        unknown.
-        """
-        return self._spent(route)[2]
+        row, ended = self.figures.routes[route], self.ended(route)
+        prompt, completion = int(row.prompt_tokens), int(row.completion_tokens)
+        calls, tokens, cost = spent(int(row.llm_calls), prompt, completion, ended, row.prices)
+        return RouteFigures(
+            route,
+            self.mean(route, metric),
+            None if self.untimed else row.p50_ms,
+            None if self.untimed or ended < NEEDED[95] else row.p95_ms,
+            tokens,
+            calls,
+            cost,
+            row.failed / self.questions if self.questions else None,
+            self.mean(route, UNJUDGED),
+            self.figures.interrupted,
+        )
 
     def values(self, metric: str) -> Mapping[str, Mapping[str, float]] | None:
         """Return the metric's values, route -> question -> value, or None if only the figures are known."""
@@ -211,13 +226,68 @@ class Measured:
             return {}
         return scoring.measured(self.evaluation.labelled, self.evaluation.outcomes, self.routes)
 
+    def losses(self, metric: str) -> tuple[Loss, ...] | None:
+        """Compare every route with the baseline in every kind of question; None if neither the questions'
+        values nor figures by kind are known.
+        """
+        if metric not in self._losses:
+            self._losses[metric] = self._lost(metric)
+        return self._losses[metric]
+
+    @cached_property
+    def _losses(self) -> dict[str, tuple[Loss, ...] | None]:
+        return {}
+
+    def _lost(self, metric: str) -> tuple[Loss, ...] | None:
+        values = self.values(metric)
+        if values is not None:
+            return of_values.losses(values, self.kinds(), self.baseline)
+        found: list[Loss] = []
+        for route in self.routes:
+            if route != self.baseline:
+                rows = {
+                    mode: (int(row.n), row.delta, row.sd)
+                    for mode in self.figures.by_mode
+                    if (row := self.against(route, metric, mode)) is not None
+                }
+                found += of_values.from_figures(rows, route, self.baseline)
+        return tuple(found) or None
+
+    def kinds(self) -> dict[str, list[str]]:
+        """Return the questions of each kind, by the kind's name; all together if none has a kind."""
+        asked = self.evaluation.questions if self.evaluation else {}
+        modes = {id: question.mode for id, question in asked.items() if question.mode}
+        found: dict[str, list[str]] = {mode: [] for mode in sorted({*modes.values()})}
+        for question, mode in modes.items():
+            found[mode].append(question)
+        return found or ({EVERY: [*asked]} if asked else {})
+
+    def parameters(self, route: str) -> dict[str, Any]:
+        """Return the parameters a route was measured with, those at their defaults too; as given if it is not
+        known.
+        """
+        from core.routes.registry import routes
+
+        spec = self.evaluation.spec if self.evaluation else {}
+        given = dict((spec.get("parameters") or {}).get(route) or {})
+        known = routes().get(route)
+        try:
+            return dict(known.settle(given)) if known else given
+        except BadInput:  # measured by another version, whose parameters were others
+            return given
+
+    def first_run(self) -> Run | None:
+        """Return the run of the first question asked, or None if no run was saved."""
+        if self.evaluation is None:
+            return None
+        asked = next((id for id in self.evaluation.questions if id in self.evaluation.outcomes), None)
+        try:
+            return self.evaluation.run(asked) if asked is not None else None
+        except BadInput:  # evaluated without saving runs
+            return None
+
     def _block(self, route: str, metric: str) -> Means:
         return self.figures.routes[route].block(metric)
-
-    def _spent(self, route: str) -> tuple[float | None, float | None, float | None]:
-        row = self.figures.routes[route]
-        calls, prompt, completion = map(int, (row.llm_calls, row.prompt_tokens, row.completion_tokens))
-        return spent(calls, prompt, completion, self.ended(route), row.prices)
 
 
 def of_evaluation(evaluation: Evaluation) -> Measured:
@@ -276,3 +346,18 @@ def find_evaluation(settings: Settings, given: str) -> Evaluation:
             "or the name of a saved evaluation"
         )
     return evaluation
+
+
+def derived(measured: Measured, metric: str = "ndcg@10") -> Criteria:
+    """Criteria to begin with: as good as the baseline, not much slower, and judged about as well.
+
+    Without a figure of the baseline its limit is left out. A baseline that fails often does not meet them.
+    """
+    base, mean = measured.of(measured.baseline, metric), measured.mean(measured.baseline, metric)
+    return Criteria(
+        metric,
+        minimum=None if mean is None else int(mean * 100) / 100,
+        max_p95_ms=None if base.p95_ms is None else float(max(LEAST_MS, 100 * round(2 * base.p95_ms / 100))),
+        max_failed=0.0 if not base.failed else min(MOST_FAILED, int(base.failed * 100 + 1) / 100),
+        max_unjudged=None if base.unjudged is None else round(min(1.0, base.unjudged + SLACK), 2),
+    )

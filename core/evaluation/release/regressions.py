@@ -1,23 +1,30 @@
-"""Questions that people complained of, asked of the route to ship: which of them broke again."""
+"""Questions that people complained of, asked of the route to ship, or read from an evaluation of them: which
+broke again.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from core.domain.errors import BadInput, RouteScopeError
 from core.domain.ranked import Ids
 from core.domain.types import AnswerStyle
+from core.evaluation import experiment_store
 from core.evaluation.answers import Given, correct
 from core.evaluation.complaint import DEPTH
 from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.experiment_store import Evaluation
 from core.evaluation.finding import count, listed
 from core.evaluation.outcome import Outcome
+from core.evaluation.release.measured import Measured
 
 if TYPE_CHECKING:
+    from core.domain.settings import Settings
     from core.engine.engine import Engine
-    from core.evaluation.experiment_store import Evaluation
 
 State = Literal["passed", "broken", "cannot be told"]
 
@@ -77,6 +84,64 @@ class Regressions:
             f"Regression set {self.name}: {title} passes {len(self.of('passed'))} of "
             f"{count(len(self.results))}, {len(self.broken)} broke again{rest}."
         )
+
+
+def regressed(
+    engine: Engine,
+    given: str,
+    measured: Measured,
+    route: str,
+    *,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+    ended: Callable[[], bool] = lambda: False,
+) -> Regressions:
+    """Return the regressions of a route, the one to ship or the nearest.
+
+    `given` is a label set, whose questions are asked now with the parameters of the evaluation, and with
+    answers where it has answers; or the folder or name of an evaluation of one. BadInput for what is neither.
+    """
+    from core.evaluation.labels import desk as desks
+
+    if Path(given).is_dir():
+        return of_evaluation(experiment_store.opened(Path(given)), route)
+    known = [one.name for one in desks.sets(engine.store)] if engine.store is not None else []
+    if given in known:
+        answering = measured.figures.answering
+        return ask(
+            engine,
+            given,
+            route,
+            measured.parameters(route),
+            style=AnswerStyle(**answering) if answering else None,
+            corpus=measured.figures.corpus or None,
+            progress=progress,
+            ended=ended,
+        )
+    saved = experiment_store.names(engine.settings)
+    if given in saved:
+        return of_evaluation(experiment_store.opened(experiment_store.place(engine.settings, given)), route)
+    raise BadInput(
+        f"there are no regressions {given!r}: give a label set ({', '.join(known[:20]) or 'none'}), or an "
+        f"evaluation of one ({', '.join(saved[:20]) or 'none'})"
+    )
+
+
+def newest(settings: Settings, name: str, route: str) -> Evaluation | None:
+    """Return the saved evaluation of a regression set in which a route was asked last, or None if it does not
+    exist.
+    """
+    for saved in experiment_store.names(settings):
+        folder = experiment_store.place(settings, saved)
+        try:
+            document = json.loads((folder / experiment_store.LABELLED).read_text(encoding="utf-8"))
+            if document["spec"].get("labels") != name:
+                continue
+            opened = experiment_store.opened(folder)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, BadInput):
+            continue  # damaged: the list of evaluations reports it
+        if route in opened.routes and opened.outcomes:
+            return opened
+    return None
 
 
 def of_evaluation(evaluation: Evaluation, route: str, depth: int = DEPTH) -> Regressions:
@@ -139,17 +204,10 @@ def ask(
     for question in labelled.questions:
         outcome = None
         if not ended():
-            run = engine.ask(
-                Request(
-                    question.query,
-                    over,
-                    (route,),
-                    {route: dict(parameters)},
-                    "all" if style else "none",
-                    style=style or AnswerStyle(),
-                    stored=False,
-                )
-            )
+            asked = Request(question.query, over, (route,), {route: dict(parameters)}, stored=False)
+            if style is not None:
+                asked = replace(asked, answers="all", style=style)
+            run = engine.ask(asked)
             outcome = outcomes_of(run, question, labelled, ids, kept=False)[route]
         results.append(checked(question, outcome, labelled, depth))
         progress(len(results), len(labelled.questions))
@@ -168,7 +226,12 @@ def checked(
     wanted = tuple(dict.fromkeys(id for id in named if id in relevant))
     places = {id: at for at, (id, _) in enumerate(outcome.hits, 1)} if outcome else {}
     ranks = [places[id] for id in wanted or relevant if id in places]
-    state, why = _state(question, outcome, wanted, relevant, bool(named), places, depth)
+    # Each passage that somebody named; of labels that followed their words to other passages any one.
+    missing = [id for id in wanted if places.get(id, depth + 1) > depth]
+    if not wanted and min(ranks, default=depth + 1) > depth:
+        missing = relevant[:1]
+    lost = bool(named) and not relevant
+    state, why = _state(question, outcome, missing[:1], places, depth, found=bool(relevant), lost=lost)
     return Regression(
         question.id,
         question.query.text,
@@ -185,34 +248,36 @@ def checked(
 def _state(
     question: Question,
     outcome: Outcome | None,
-    wanted: tuple[str, ...],
-    relevant: list[str],
-    named: bool,
+    missing: list[str],
     places: Mapping[str, int],
     depth: int,
+    *,
+    found: bool,
+    lost: bool,
 ) -> tuple[State, str]:
+    """`missing`: a passage that should be among the first `depth`; `found`: some are relevant, and are there;
+    `lost`: the corpus no longer has the passage.
+    """
     if outcome is None:
         return "cannot be told", "it was not asked"
     if outcome.status != "ok":
         return "broken", f"the route {outcome.status}" + (f": {outcome.error}" if outcome.error else "")
-    told: list[str] = []
-    # Each passage that somebody named; of labels that followed their words to other passages any one.
-    missing = [id for id in wanted if places.get(id, depth + 1) > depth]
-    if not wanted and relevant and all(places.get(id, depth + 1) > depth for id in relevant):
-        missing = relevant[:1]
-    if missing:
-        at = places.get(missing[0])
-        where = f"is at rank {at}" if at else "is not found"
-        return "broken", f"{missing[0]} {where}, wanted in the first {depth}"
-    if relevant:
-        told.append(f"its passage is in the first {depth}")
-    elif named:
+    for id in missing:
+        where = f"is at rank {places[id]}" if id in places else "is not found"
+        return "broken", f"{id} {where}, wanted in the first {depth}"
+    if lost:
         return "cannot be told", "the corpus no longer has the passage that should be found"
+    told = [f"its passage is in the first {depth}"] if found else []
     right = _answered(question, outcome)
     if right is False:
-        return "broken", _wrong(question, outcome)
+        if question.answerable is False:
+            return "broken", "it answered where it should have abstained"
+        if outcome.abstained:
+            return "broken", "it abstained where there is an answer"
+        return "broken", f"its answer does not hold the gold answer “{question.answers[0][:80]}”"
     if right:
-        told.append("its answer is right" if question.answers else _rightly(outcome))
+        rightly = "it abstained, as it should" if outcome.abstained else "it answered, as it should"
+        told.append("its answer is right" if question.answers else rightly)
     if told:
         return "passed", " and ".join(told)
     if question.answers or question.answerable is not None:
@@ -232,15 +297,3 @@ def _answered(question: Question, outcome: Outcome) -> bool | None:
     if question.answers:
         return correct(given, question.answers, question.answerable)
     return not outcome.abstained if question.answerable else None
-
-
-def _rightly(outcome: Outcome) -> str:
-    return "it abstained, as it should" if outcome.abstained else "it answered, as it should"
-
-
-def _wrong(question: Question, outcome: Outcome) -> str:
-    if question.answerable is False:
-        return "it answered where it should have abstained"
-    if outcome.abstained:
-        return "it abstained where there is an answer"
-    return f"its answer does not hold the gold answer “{question.answers[0][:80]}”"

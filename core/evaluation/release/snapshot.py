@@ -1,4 +1,4 @@
-"""A release in one JSON file: figures, values by question, criteria and decision."""
+"""A release in one JSON file: figures, values by question, criteria, decision, ranks of relevant passages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import ConfigDict, FiniteFloat, TypeAdapter
 from typing_extensions import TypedDict
@@ -15,12 +16,16 @@ from core.analysis.metrics import ANSWERS_COMPARED, COMPARED
 from core.domain import people
 from core.domain.errors import BadInput
 from core.domain.program import version
-from core.evaluation.diff.questions import depth_of
-from core.evaluation.release.facts import asked_on, used_parameters
-from core.evaluation.release.gate import Decision
-from core.evaluation.release.measured import Measured
-from core.evaluation.release.snapshot_passages import Passages, SnapshotSide, passages_of
+from core.evaluation import experiment_store
+from core.evaluation.diff.questions import NOT_RECORDED, Asked, EvaluationSide, PassageLoss, depth_of
+from core.evaluation.release.criteria import Criteria
+from core.evaluation.release.gate import Decision, decide
+from core.evaluation.release.measured import Measured, find_evaluation, of_evaluation
 from core.evaluation.stored import checked
+
+if TYPE_CHECKING:
+    from core.domain.settings import Settings
+    from core.evaluation.experiment_store import Evaluation
 
 KIND, SCHEMA = "routescope release", 1
 MAX_BYTES = 50_000_000
@@ -43,12 +48,35 @@ class Shipped(TypedDict):
     parameters: dict[str, Any]  # of the route
 
 
-class Asked(TypedDict):
+class SnapshotQuestion(TypedDict):
     """A question as it was then; `labels` is a hash of its judgements."""
 
     text: str
     mode: str
     labels: str
+
+
+class Ranked(TypedDict):
+    """A relevant passage: its rank, None if it is not ranked, and the reason it is not among the first k."""
+
+    grade: int
+    rank: int | None
+    loss: PassageLoss | None
+
+
+class AskedOf(TypedDict):
+    """The route's status for a question, and its relevant passages."""
+
+    status: str
+    relevant: Mapping[str, Ranked]
+
+
+class Passages(TypedDict):
+    """The shipped route's ranks of the relevant passages of each question; `depth` is k."""
+
+    depth: int
+    relevant_from: int
+    questions: Mapping[str, AskedOf]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +99,7 @@ class Snapshot:
     criteria: Mapping[str, Any]
     decision: Mapping[str, Any]
     routes: Mapping[str, Shipped]
-    questions: Mapping[str, Asked]
+    questions: Mapping[str, SnapshotQuestion]
     values: Mapping[str, Mapping[str, Mapping[str, FiniteFloat]]]
     passages: Passages | None = None
 
@@ -99,17 +127,20 @@ def snapshot(measured: Measured, decision: Decision) -> str:
         "schema": SCHEMA,
         "name": measured.name,
         "version": version(),
-        "asked": asked_on(measured),
+        "asked": run.created if (run := measured.first_run()) else "not recorded",
         "corpus": measured.figures.corpus,
         "fingerprint": measured.figures.fingerprint,
         "baseline": decision.baseline,
         "metric": decision.criteria.metric,
         "chosen": decision.chosen,
         "compared": decision.shown,
-        "criteria": decision.criteria.document(),
+        "criteria": asdict(decision.criteria),
         "decision": decision.document(),
         "routes": {route: _route(measured, decision, route, metrics) for route in routes},
-        "questions": _questions(measured),
+        "questions": {
+            id: {"text": question.query.text, "mode": question.mode or "", "labels": labels_of(measured, id)}
+            for id, question in (measured.evaluation.questions if measured.evaluation else {}).items()
+        },
         "values": {
             route: {name: dict(values[route]) for name, values in columns.items()} for route in routes
         },
@@ -144,6 +175,25 @@ def read(content: bytes | str, name: str = "the snapshot") -> Snapshot:
         raise BadInput(f"{name} is damaged: {type(error).__name__}: {str(error)[:200]}") from None
 
 
+def earlier(settings: Settings, given: str, criteria: Criteria, called: str = "--against") -> Snapshot:
+    """Return the snapshot in a file, or what the same criteria choose in an evaluation by its folder or name.
+
+    `called` is how messages name it. Raises BadInput if it is neither, or damaged.
+    """
+    path = Path(given)
+    if path.is_dir() or (not path.exists() and given in experiment_store.names(settings)):
+        measured = of_evaluation(find_evaluation(settings, given))
+        return read(snapshot(measured, decide(measured, criteria)), given)
+    try:
+        return read(path.read_bytes(), given)
+    except OSError as error:
+        known = ", ".join(experiment_store.names(settings)) or "none"
+        raise BadInput(
+            f"{called} {given!r} cannot be read: {error.strerror or error}; give a snapshot of gate "
+            f"--snapshot, or an evaluation by folder or name; saved are: {known}"
+        ) from None
+
+
 def labels_of(measured: Measured, question: str) -> str:
     """Return a short hash of a question's judgements, which changes when they do."""
     qrels = measured.evaluation.labelled.qrels.get(question, {}) if measured.evaluation else {}
@@ -157,17 +207,62 @@ def _route(measured: Measured, decision: Decision, route: str, metrics: list[str
         "means": {name: measured.mean(route, name) for name in metrics},
         "p50_ms": one.p50_ms,
         "p95_ms": one.p95_ms,
-        "failed": measured.failed(route),
+        "failed": one.failed,
         "calls": one.calls,
         "tokens": one.tokens,
         "cost": one.cost,
-        "parameters": used_parameters(measured, route),
+        "parameters": measured.parameters(route),
     }
 
 
-def _questions(measured: Measured) -> dict[str, Asked]:
-    asked = measured.evaluation.questions if measured.evaluation else {}
+def passages_of(evaluation: Evaluation, route: str, depth: int) -> Passages:
+    """Return a route's passages for a snapshot."""
+    side = EvaluationSide(evaluation, route)
+
+    def ranked(id: str, passage: str, asked: Asked) -> Ranked:
+        rank = asked.ranks.get(passage)
+        loss = None if rank is not None and rank <= depth else side.loss(id, passage, depth)
+        return {"grade": asked.labels[passage], "rank": rank, "loss": loss}
+
     return {
-        id: {"text": question.query.text, "mode": question.mode or "", "labels": labels_of(measured, id)}
-        for id, question in asked.items()
+        "depth": depth,
+        "relevant_from": side.relevant_from,
+        "questions": {
+            id: {
+                "status": asked.status,
+                "relevant": {
+                    passage: ranked(id, passage, asked)
+                    for passage, grade in asked.labels.items()
+                    if grade >= side.relevant_from
+                },
+            }
+            for id, asked in side.questions.items()
+        },
     }
+
+
+class SnapshotSide:
+    """The shipped route of a snapshot (core.evaluation.diff.questions.Side). `asked`: id -> text and mode."""
+
+    def __init__(
+        self, name: str, route: str, asked: Mapping[str, tuple[str, str]], passages: Passages
+    ) -> None:
+        self.name, self.route, self.depth = name, route, passages["depth"]
+        self.relevant_from = passages["relevant_from"]
+        self._asked = passages["questions"]
+        self.questions = {
+            id: Asked(
+                *asked[id],
+                {passage: ranked["grade"] for passage, ranked in one["relevant"].items()},
+                {p: rank for p, ranked in one["relevant"].items() if (rank := ranked["rank"]) is not None},
+                one["status"],
+            )
+            for id, one in self._asked.items()
+        }
+
+    def loss(self, question: str, passage: str, depth: int) -> PassageLoss:
+        """See Side; the snapshot has it for the depth it was written with."""
+        found = self._asked[question]["relevant"][passage]["loss"]
+        if found is None or depth != self.depth:
+            return PassageLoss(NOT_RECORDED, None, None, "The snapshot does not record the step.")
+        return found

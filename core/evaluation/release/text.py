@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from core.evaluation.release.checks import Check
+from core.evaluation.release.checks import Candidate, Check
 from core.evaluation.release.criteria import Criteria
-from core.evaluation.release.gate import Candidate, Decision
+from core.evaluation.release.gate import Decision
 from core.evaluation.templating import say, sentences
 
 

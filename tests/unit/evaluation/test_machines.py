@@ -12,11 +12,10 @@ from core.evaluation import experiment_store, machines, report
 from core.evaluation.experiment import Prepared, perform
 from core.evaluation.journal import JOURNAL
 from core.evaluation.machines import Kind
-from core.evaluation.release.command import command
-from core.evaluation.release.criteria import Criteria
-from core.evaluation.release.facts import limits
+from core.evaluation.release.criteria import Criteria, command
 from core.evaluation.release.gate import decide
 from core.evaluation.release.measured import find, of_evaluation
+from core.evaluation.release.report import limits
 from core.evaluation.release.report import report as release_report
 from core.evaluation.runner import Plan
 from core.evaluation.spec import Spec

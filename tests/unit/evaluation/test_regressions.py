@@ -23,8 +23,7 @@ from core.evaluation.release import regressions
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.gate import decide
 from core.evaluation.release.measured import of_evaluation
-from core.evaluation.release.regression_source import with_regressions
-from core.evaluation.release.regressions import Regressions, checked
+from core.evaluation.release.regressions import Regressions, checked, regressed
 from core.evaluation.release.report import report as written
 from core.evaluation.release.text import every
 from core.store import Store
@@ -219,12 +218,14 @@ def test_a_decision_is_given_the_regressions_of_the_route_it_ships(main_evaluati
     kept = reported(engine, "How do I send a fragile item back?", lambda run: run.results[0].hits[0].passage)
     measured = of_evaluation(main_evaluation)
     measured = replace(measured, figures=measured.figures.model_copy(update={"corpus": "tiny"}))
-    decision = with_regressions(engine, kept.set, measured, decide(measured, Criteria()))
+    decision = decide(measured, Criteria())
+    found = regressed(engine, kept.set, measured, decision.shown)
+    decision = replace(decision, regressions=found)
     assert (decision.regressions.route, decision.broken) == (decision.chosen, False)
     assert "0 broke again" in written(measured, decision, kind="markdown")
     gone = replace(measured, figures=measured.figures.model_copy(update={"corpus": "elsewhere"}))
     with pytest.raises(BadInput, match="is over corpus tiny, and the evaluation over elsewhere"):
-        with_regressions(engine, kept.set, gone, decide(gone, Criteria()))
+        regressed(engine, kept.set, gone, decide(gone, Criteria()).shown)
 
 
 def test_a_set_of_a_corpus_that_has_gone_is_said(engine):

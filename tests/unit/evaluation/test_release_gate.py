@@ -3,7 +3,7 @@
 import json
 import math
 import shutil
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -14,15 +14,10 @@ from core.domain.errors import BadInput
 from core.evaluation import summary
 from core.evaluation.pairs import EVERY, family_level
 from core.evaluation.pairs import losses as losses_of
-from core.evaluation.release.checks import LABEL_MORE
-from core.evaluation.release.checks import figures_of as figures_of_route
-from core.evaluation.release.command import command
-from core.evaluation.release.criteria import Criteria
-from core.evaluation.release.derived_criteria import derived
+from core.evaluation.release.checks import LABEL_MORE, candidate
+from core.evaluation.release.criteria import Criteria, command
 from core.evaluation.release.gate import decide
-from core.evaluation.release.losses import kinds, losses
-from core.evaluation.release.measured import find, of_evaluation, of_figures
-from core.evaluation.release.rule import states
+from core.evaluation.release.measured import derived, find, of_evaluation, of_figures
 from core.evaluation.release.text import headline, lacking, why
 from core.evaluation.statistics import difference_interval
 from tests.released import evaluation, failed, figures_of, labelled, outcome
@@ -61,9 +56,9 @@ def test_means_are_those_of_the_formula(three):
     assert three.mean("bm25", "ndcg@10") == pytest.approx((1 + 0.5) / 2)
     assert three.mean("dense", "ndcg@10") == pytest.approx(1 / math.log2(3))
     assert three.mean("rerank", "ndcg@10") == pytest.approx(1.0)
-    assert three.tokens("rerank") == 500
-    assert three.calls("rerank") == 2
-    assert three.p95("rerank") == pytest.approx(np.percentile([900.0 + n for n in range(64)], 95))
+    found = three.of("rerank", "ndcg@10")
+    assert (found.tokens, found.calls) == (500, 2)
+    assert found.p95_ms == pytest.approx(np.percentile([900.0 + n for n in range(64)], 95))
 
 
 def test_the_best_that_passes_is_shipped(three):
@@ -130,10 +125,10 @@ def test_failed_questions_and_what_they_cost_are_counted(tmp_path):
     measured = of_evaluation(made)
     decision = decide(measured, Criteria(max_failed=0.1))
     assert state(decision, "dense", "failed") == "failed"
-    assert measured.failed("dense") == pytest.approx(0.2)
+    assert measured.of("dense", "ndcg@10").failed == pytest.approx(0.2)
     assert state(decide(measured, Criteria(max_failed=0.2)), "dense", "failed") == "passed"
-    assert measured.tokens("dense") == 100  # the 20 that ended well bear all of it
-    assert measured.p95("dense") is not None
+    assert measured.of("dense", "ndcg@10").tokens == 100  # the 20 that ended well bear all of it
+    assert measured.of("dense", "ndcg@10").p95_ms is not None
 
 
 def test_too_few_times_are_no_percentile(tmp_path):
@@ -174,10 +169,10 @@ def test_a_price_is_never_made_up(three):
     assert state(decision, "rerank", "cost of 1,000 questions") == "cannot be told"
     assert state(decision, "bm25", "cost of 1,000 questions") == "passed"  # it asks no model: 0 at any price
     priced = at_prices(three.evaluation, 2.0, 4.0)
-    assert priced.cost("rerank") == pytest.approx(1000 * 500 * 2.0 / 1e6)
+    assert priced.of("rerank", "ndcg@10").cost == pytest.approx(1000 * 500 * 2.0 / 1e6)
     assert state(decide(priced, asked), "rerank", "cost of 1,000 questions") == "passed"
     half = at_prices(three.evaluation, 2.0, None)
-    assert half.cost("rerank") is None
+    assert half.of("rerank", "ndcg@10").cost is None
 
 
 def test_calls_without_tokens_leave_the_tokens_open(tmp_path):
@@ -244,8 +239,8 @@ def test_a_loss_in_one_kind_of_question_fails(mixed):
 
 def test_a_loss_rests_on_its_interval_and_other_routes_cannot_hide_it(mixed):
     values = mixed.values("ndcg@10")
-    of = kinds(mixed)
-    for one in losses(mixed, "ndcg@10"):
+    of = mixed.kinds()
+    for one in mixed.losses("ndcg@10"):
         apart = [values[one.route][q] - values["bm25"][q] for q in of[one.mode]]
         assert one.level == pytest.approx(0.975), "two kinds"
         assert (one.low, one.high) == pytest.approx(difference_interval(apart, level=one.level))
@@ -274,7 +269,7 @@ def test_questions_without_kinds_are_one_kind(tmp_path):
         {"bm25": [outcome(1) for _ in range(20)], "dense": [outcome(4) for _ in range(20)]},
         asked=labelled(20, modes=(None,)),
     )
-    (found,) = losses(of_evaluation(made), "ndcg@10")
+    (found,) = of_evaluation(made).losses("ndcg@10")
     assert (found.mode, found.shown) == (EVERY, True)
 
 
@@ -360,7 +355,7 @@ def test_criteria_that_cannot_be_are_refused(wrong):
 
 def test_criteria_are_json_and_back():
     asked = Criteria("map", 0.4, 100.0, 2.0, 300.0, 3.0, 0.02, 0.5, False, False)
-    assert Criteria(**json.loads(json.dumps(asked.document()))) == asked
+    assert Criteria(**json.loads(json.dumps(asdict(asked)))) == asked
 
 
 def test_derived_criteria_are_met_by_the_baseline(three):
@@ -436,7 +431,7 @@ def test_what_fails_is_never_chosen_and_tighter_limits_pass_no_more(
         {route: [outcome(rank, ms=10.0 * (n + 1)) for rank in ranks[n]] for n, route in enumerate(routes)},
     )
     measured = of_evaluation(made)
-    found = losses(measured, "ndcg@10")
+    found = measured.losses("ndcg@10")
     loose = Criteria(minimum=minimum, max_p95_ms=p95, max_unjudged=unjudged)
     tight = [
         Criteria(minimum=minimum + tighter, max_p95_ms=p95, max_unjudged=unjudged),
@@ -444,14 +439,13 @@ def test_what_fails_is_never_chosen_and_tighter_limits_pass_no_more(
         Criteria(minimum=minimum, max_p95_ms=p95, max_unjudged=unjudged * tighter),
         Criteria(minimum=minimum, max_p95_ms=p95, max_unjudged=unjudged, max_tokens=0),
     ]
-    rows = [figures_of_route(measured, route, "ndcg@10", found) for route in routes]
 
-    def passes(row, asked):
-        return all(one == "passed" for one in states(row, asked).values())
+    def passing_under(asked):
+        return {route for route in routes if candidate(measured, route, asked, found).passes}
 
-    passing = {row.route for row in rows if passes(row, loose)}
+    passing = passing_under(loose)
     for asked in tight:
-        assert {row.route for row in rows if passes(row, asked)} <= passing
+        assert passing_under(asked) <= passing
     decision = decide(measured, loose)
     assert decision.chosen is None, "21 questions ship nothing"
     few = decide(measured, replace(loose, min_questions=1, margin=1.0))

@@ -7,11 +7,9 @@ import pytest
 from core.domain.errors import BadInput
 from core.domain.settings import Settings
 from core.evaluation.pairs import Loss
-from core.evaluation.release.checks import checks
-from core.evaluation.release.checks import figures_of as figures_of_route
+from core.evaluation.release.checks import candidate
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.gate import decide
-from core.evaluation.release.losses import kinds, losses
 from core.evaluation.release.measured import find, of_evaluation, of_figures
 from tests.released import evaluation, failed, figures_of, outcome
 
@@ -59,7 +57,10 @@ def test_a_price_goes_before_tokens(tmp_path):
     routes = {"bm25": same(prompt=10, completion=50), "dense": same(prompt=300, completion=0)}
     made = evaluation(tmp_path / "kept", routes)
     measured = {prices: at_prices(made, prices) for prices in (PRICES, (None, None))}
-    assert [measured[PRICES].cost(route) for route in routes] == [pytest.approx(0.51), pytest.approx(0.3)]
+    assert [measured[PRICES].of(route, "ndcg@10").cost for route in routes] == [
+        pytest.approx(0.51),
+        pytest.approx(0.3),
+    ]
     for prices, chosen in ((PRICES, "dense"), ((None, None), "bm25")):
         assert decide(measured[prices], OPEN).chosen == chosen
 
@@ -85,9 +86,12 @@ def test_questions_that_failed_are_paid_by_those_that_ended_well(tmp_path):
     broken = replace(failed(), calls=1, prompt_tokens=100, completion_tokens=10)
     routes = {"bm25": [*(broken for _ in range(64)), *same(64)], "dense": same(128, prompt=120)}
     measured = at_prices(evaluation(tmp_path / "kept", routes), PRICES)
-    assert [measured.calls(route) for route in routes] == [2.0, 1.0]
-    assert [measured.tokens(route) for route in routes] == [220.0, 130.0]
-    assert [measured.cost(route) for route in routes] == [pytest.approx(0.4), pytest.approx(0.22)]
+    assert [measured.of(route, "ndcg@10").calls for route in routes] == [2.0, 1.0]
+    assert [measured.of(route, "ndcg@10").tokens for route in routes] == [220.0, 130.0]
+    assert [measured.of(route, "ndcg@10").cost for route in routes] == [
+        pytest.approx(0.4),
+        pytest.approx(0.22),
+    ]
     assert decide(measured, OPEN).chosen == "dense"
 
 
@@ -149,22 +153,22 @@ def check(measured, criteria, route="dense", nth=-1):
 
 def test_a_kind_that_the_figures_do_not_tell_of_is_left_out(two):
     figures = figures_of(two)
-    assert {(loss.route, loss.mode) for loss in losses(of_figures(figures, "bare"), "ndcg@10")} == {
+    assert {(loss.route, loss.mode) for loss in of_figures(figures, "bare").losses("ndcg@10")} == {
         ("dense", "plain"),
         ("dense", "hard"),
     }
     del figures["by_mode"]["hard"]["dense"]
-    (found,) = losses(of_figures(figures, "bent"), "ndcg@10")
+    (found,) = of_figures(figures, "bent").losses("ndcg@10")
     assert (found.route, found.mode, found.n) == ("dense", "plain", 20)
     del figures["by_mode"]["plain"]["dense"]
-    assert losses(of_figures(figures, "bent"), "ndcg@10") is None
+    assert of_figures(figures, "bent").losses("ndcg@10") is None
     assert decide(of_figures(figures, "bent"), OPEN).losses == ()
 
 
 def test_losses_of_the_figures_are_those_of_the_questions(two):
     bare, whole = of_figures(figures_of(two), "bare"), find(Settings(home=two), str(two))
-    assert [loss.blind for loss in losses(bare, "ndcg@10")] == [False, False], "20 questions show a large one"
-    for told, made in zip(losses(bare, "ndcg@10"), losses(whole, "ndcg@10"), strict=True):
+    assert [loss.blind for loss in bare.losses("ndcg@10")] == [False, False], "20 questions show a large one"
+    for told, made in zip(bare.losses("ndcg@10"), whole.losses("ndcg@10"), strict=True):
         assert (told.route, told.mode, told.n, told.shown, told.blind, told.level) == (
             made.route,
             made.mode,
@@ -178,10 +182,9 @@ def test_losses_of_the_figures_are_those_of_the_questions(two):
 
 def test_kinds_are_in_order_and_each_holds_its_questions(two):
     whole = find(Settings(home=two), str(two))
-    assert list(kinds(whole)) == ["hard", "plain"]
-    assert kinds(whole)["hard"] == [f"q{n}" for n in range(1, 40, 2)]
-    assert kinds(of_figures(figures_of(two), "bare")) == {}
-    assert of_figures(figures_of(two), "bare").modes == {}
+    assert list(whole.kinds()) == ["hard", "plain"]
+    assert whole.kinds()["hard"] == [f"q{n}" for n in range(1, 40, 2)]
+    assert of_figures(figures_of(two), "bare").kinds() == {}
 
 
 def test_a_loss_is_told_by_how_many_kinds_and_how_far_it_is(two):
@@ -194,7 +197,7 @@ def test_a_loss_is_told_by_how_many_kinds_and_how_far_it_is(two):
 
 def in_words(measured, found):
     """The check of losses, with other losses than those measured."""
-    return checks(measured, figures_of_route(measured, "dense", "ndcg@10", found), Criteria(), found)[-1]
+    return candidate(measured, "dense", Criteria(), found).checks[-1]
 
 
 def test_what_a_set_can_and_cannot_show_is_told(two):
@@ -260,11 +263,11 @@ def test_what_no_question_was_asked_of_is_told_by_none(two):
     figures["queries"] = 0
     figures["routes"]["dense"]["failed"] = 0
     bare = of_figures(figures, "bare")
-    assert bare.failed("dense") is None
     assert check(bare, replace(OPEN, max_failed=0.5)).told == "no question was asked"
-    assert (bare.calls("dense"), bare.tokens("dense"), bare.cost("dense")) == (None, None, None)
+    dense = bare.of("dense", "ndcg@10")
+    assert (dense.failed, dense.calls, dense.tokens, dense.cost) == (None, None, None, None)
     figures["routes"]["dense"]["llm_calls"] = 0
-    assert of_figures(figures, "bare").cost("dense") is None
+    assert of_figures(figures, "bare").of("dense", "ndcg@10").cost is None
 
 
 def test_answers_and_other_measures_have_values_means_and_counts(tmp_path):
