@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from core.backends.base import Completion, LLMRequest, TokenLogprob
-from core.steps.reflection import NO_RETRIEVAL, RELEVANCE, RETRIEVE, SUPPORT, UTILITY
+from core.steps.self_rag import NO_RETRIEVAL, RELEVANCE, RETRIEVE, SUPPORT, UTILITY
 from tests.loopback import http
 
 Token = tuple[str, Mapping[str, float]]  # as written, with the probabilities of the alternatives

@@ -9,7 +9,7 @@ from core.analysis.run_view import top
 from core.analysis.searches import RecordedSearch, found_in, searches
 from core.domain.outputs import Decision, Rewrite, ShortAnswer
 from core.domain.types import RouteResult, Run, Span
-from core.steps.decompose import references
+from core.steps.transform import references
 
 MAX_TREE_TEXTS = 60  # texts of a tree
 

@@ -1,8 +1,7 @@
 from typing import Annotated, Literal
 
 from core.routes.prelude import EVIDENCE, POOL, Answer, Need, Parameter, Query, Ranking, Share, Steps, route
-from core.steps.agent import Action, Did
-from core.steps.read_files import files_of
+from core.steps.agent import Action, Did, files_of
 
 
 @route(

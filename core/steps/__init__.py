@@ -6,10 +6,9 @@ from core.steps.agent import Agent
 from core.steps.base import Context
 from core.steps.claims import CheckClaims
 from core.steps.classify import Classify
-from core.steps.compress import Compress
 from core.steps.conditions import Conditions
 from core.steps.confidence import AskConfidence
-from core.steps.correct import Correct
+from core.steps.evaluate import Correct
 from core.steps.external import AskExternal
 from core.steps.feedback import Feedback
 from core.steps.fitted_fusion import FuseFitted
@@ -21,7 +20,6 @@ from core.steps.iterate import Iterate
 from core.steps.memo import Memo
 from core.steps.order_by_model import OrderByModel
 from core.steps.prompted_reflection import PromptedReflection
-from core.steps.read_files import ReadFiles
 from core.steps.reflect import Reflect
 from core.steps.retrieve import POOL
 from core.steps.select import Select
@@ -35,7 +33,6 @@ class Steps(
     Agent,
     CheckClaims,
     Classify,
-    Compress,
     Conditions,
     AskConfidence,
     AskExternal,
@@ -45,7 +42,6 @@ class Steps(
     Gatekeeper,
     WalkGraph,
     Grep,
-    ReadFiles,
     Iterate,
     OrderByModel,
     PromptedReflection,

@@ -10,7 +10,7 @@ from core.analysis.what_if.grading import GradingCase, finite
 from core.domain.outputs import Decision, Grading, WebGrades
 from core.domain.types import RouteResult
 from core.evaluation.dataset import LabelledSet
-from core.steps.correct import Act, act
+from core.steps.evaluate import Act, act
 
 SPENT = ("replace it by the web", "knowledge gap")  # actions that go on without the passages graded
 

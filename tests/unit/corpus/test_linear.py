@@ -21,7 +21,7 @@ from core.corpus.types import Document
 from core.domain.types import Passage
 from core.steps import refine
 from core.steps.gate import exact_terms
-from core.steps.reflection import foreign
+from core.steps.self_rag import foreign
 from ui.components.rewrites import word_diff
 
 pytestmark = pytest.mark.timeout(60)

@@ -14,8 +14,7 @@ from core.domain.types import Query
 from core.engine.request import Request
 from core.evaluation.reading_losses import best_sentence, survived
 from core.routes.registry import routes
-from core.steps.compress import numbers, tokens
-from core.steps.refine import cut
+from core.steps.refine import cut, numbers, tokens
 from tests.fakes import FakeEngine, HashEmbedder, ScriptedLLM
 
 LONG = (

@@ -72,7 +72,7 @@ def test_a_result_of_another_type_is_an_error_and_none_is_one_unless_declared():
         contract.check("no vector")
     with pytest.raises(TypeError, match="NoneType"):
         contract.check(None)
-    CONTRACTS["Decompose.short_answer"].check(None)
+    CONTRACTS["Transform.short_answer"].check(None)
 
 
 def test_spans_record_hits_for_the_steps_that_return_rankings_and_for_no_other(tmp_path):

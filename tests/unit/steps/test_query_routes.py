@@ -16,11 +16,10 @@ from core.domain.errors import BadInput, ModelFailed
 from core.domain.types import Hit, Passage, Query
 from core.engine.request import Request
 from core.steps import POOL, Memo, Steps
-from core.steps.decompose import different, fill_in, quoted_in, references
 from core.steps.feedback import mean_vector, overlap, spread
 from core.steps.fuse import ranks, union
 from core.steps.trace import Trace
-from core.steps.transform import wording
+from core.steps.transform import different, fill_in, quoted_in, references, wording
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 
 QUESTION = "How do I report a crushed box?"

@@ -23,7 +23,7 @@ from core.engine.availability import missing
 from core.engine.engine import Engine
 from core.engine.request import Request
 from core.steps.beam import WEIGHTS, path_to, ranked, rescore, score_of
-from core.steps.reflection import (
+from core.steps.self_rag import (
     NO_RETRIEVAL,
     RETRIEVE,
     SUPPORT,
