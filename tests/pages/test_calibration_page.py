@@ -161,8 +161,8 @@ def test_an_evaluation_without_thresholds_says_what_to_measure(visit, monkeypatc
     write("plain", asked(4), lambda n: result("bm25"))
     app = visit("tune.py")
     assert "No threshold in this evaluation" in shown(app)
-    assert "python -m core eval tiny --routes" in app.code[0].value
-    assert "--split all --keep NAME" in app.code[0].value
+    app.button(key="cal_evaluate").click().run()
+    assert "crag" in app.session_state["ev_routes"]
 
 
 def test_without_an_evaluation_it_leads_to_one(visit, engine):

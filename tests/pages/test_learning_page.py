@@ -114,7 +114,7 @@ def test_weights_are_fitted_and_their_figures_shown(engine, evaluation, visit):
         for one in (*figures["against"].values(), *figures["measured"].values()):
             assert number(one["delta"], signed=True) in page
     assert set(found.made["held out"]["measured"]) == {"rerank"}
-    assert "Each list adds to the score of its first passage" in shown(app)
+    assert "Each list adds to the score of its first passage" in html(app)
     spec = json.loads(app.main.get("plotly_chart")[-1].proto.spec)
     drawn = {bar["name"]: bar["x"] for bar in spec["data"] if bar["type"] == "bar"}
     assert len(drawn) == len(files.FEATURES)
@@ -169,7 +169,7 @@ def test_what_is_told_of_weights_may_be_damaged(engine, small, visit):
     files.write(engine.settings.home, replace(some_weights(), made={"out of fold": {"ndcg@10": "high"}}))
     app = learning(visit, evaluation="mine")
     assert "The figures of these weights cannot be read" in shown(app)
-    assert "Each list adds to the score of its first passage" in shown(app)
+    assert "Each list adds to the score of its first passage" in html(app)
 
 
 def test_damaged_weights_are_told_and_can_be_deleted(engine, small, visit):
@@ -190,7 +190,7 @@ def test_weights_are_put_into_compare_and_taken_out_again(engine, small, visit):
     button(app, "fit_use").click().run()
     assert FITTED.name in app.session_state[state.ROUTES]
     assert app.session_state[state.PARAMETERS][FITTED.name] == {"weights": "some"}
-    assert "is set for the next run" in shown(app)
+    assert "Set for the next run" in shown(app)
     button(app, "fit_undo_use").click().run()
     assert app.session_state[state.ROUTES] == before
     assert FITTED.name not in app.session_state[state.PARAMETERS]

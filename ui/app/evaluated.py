@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,6 +19,7 @@ from ui.app.choice import choice
 from ui.app.markup import md
 
 CHOSEN = "evaluation"
+NEW = "evaluate_new"  # whether Evaluate's form is open
 T = TypeVar("T")
 
 
@@ -38,8 +39,7 @@ def chosen(*, label: str = "Evaluation", noted: bool = True, offer: bool = True)
         if offer:
             st.subheader(md(f"No evaluation of {here} yet"), anchor=False)
             st.caption("Evaluate routes on labelled questions of this corpus first.")
-            if st.button("Evaluate routes", key="evaluation_first", type="primary"):
-                st.switch_page("evaluate.py")
+            begin("Evaluate routes", "evaluation_first")
         return None
     name = choice(
         CHOSEN,
@@ -58,6 +58,15 @@ def chosen(*, label: str = "Evaluation", noted: bool = True, offer: bool = True)
     if noted:
         note(found)
     return found
+
+
+def begin(label: str, key: str, routes: Sequence[str] = ()) -> None:
+    """Draw the button that opens Evaluate's form, with `routes` chosen if there are any."""
+    if st.button(label, key=key, type="primary"):
+        st.session_state[NEW] = True
+        if routes:
+            st.session_state["ev_routes"] = list(routes)
+        st.switch_page("evaluate.py")
 
 
 def of_corpus(corpus: str) -> list[str]:

@@ -50,7 +50,7 @@ def offer(run: Run, route: Route, parameters: Mapping[str, Any] | None, lacking:
             st.caption(md(", ".join(f"{name} = {_text(value)}" for name, value in parameters.items())))
         elif parameters is None:
             st.caption(md(lacking))
-    _kept(run)
+    draw_kept(run.id)
 
 
 def keep(run: Run, route: Route, parameters: dict[str, Any]) -> None:
@@ -69,6 +69,20 @@ def keep(run: Run, route: Route, parameters: dict[str, Any]) -> None:
     now[state.VERSION] = now.get(state.VERSION, 0) + 1  # the parameters' widgets are created again
     now[link.ADOPTED] = (run.id, None, None)  # the way to Compare must not restore the run over it
     now[BEFORE], now[KEPT] = before, (run.id, route.title, dict(parameters))
+
+
+def set_parameters(of: str, route: Route, values: Mapping[str, Any], corpus: str) -> None:
+    """Make `values` the route's parameters of the next run over a corpus, keeping earlier inputs for Undo."""
+    now, before, default = st.session_state, inputs(), route.settle({})
+    changed = {**now.get(state.PARAMETERS, {}).get(route.name, {}), **values}
+    now[state.CORPUS] = corpus
+    now[state.PARAMETERS] = {
+        **now.get(state.PARAMETERS, {}),
+        route.name: {name: value for name, value in changed.items() if value != default[name]},
+    }
+    also(route.name)
+    now[state.VERSION] = now.get(state.VERSION, 0) + 1  # the parameters' widgets are created again
+    now[BEFORE], now[KEPT] = before, (of, route.title, dict(values))
 
 
 def undo() -> None:
@@ -93,15 +107,20 @@ def put_back(before: Mapping[str, Any]) -> None:
     now[state.VERSION] = now.get(state.VERSION, 0) + 1
 
 
-def _kept(run: Run) -> None:
-    of_run, title, parameters = st.session_state.get(KEPT, (None, "", {}))
-    if of_run != run.id:
+def draw_kept(of: str, key: str = "undo_parameters") -> None:
+    """Draw what `keep` or `set_parameters` set last, if that was `of`, with the way on and Undo."""
+    last, title, parameters = st.session_state.get(KEPT, (None, "", {}))
+    if last != of:
         return
     values = ", ".join(f"{name} = {_text(value)}" for name, value in parameters.items())
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="kept"):
         st.success(md(f"Set for the next run: {title} with {values}."))
-        opened.to("compare.py", "Go to Compare and press Ctrl+Enter (⌘+Enter) to run it")
-        st.button("Undo", key="undo_parameters", on_click=undo, type="tertiary")
+        label = "Go to Compare and press Ctrl+Enter (⌘+Enter) to run it"
+        if st.session_state.get(state.RUN):
+            opened.to("compare.py", label)
+        else:
+            st.page_link("compare.py", label=md(label))
+        st.button("Undo", key=key, on_click=undo, type="tertiary")
 
 
 def _text(value: Any) -> str:

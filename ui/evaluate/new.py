@@ -24,7 +24,7 @@ from core.evaluation.finding import count as counted
 from core.evaluation.labels import desk, origins
 from core.evaluation.labels.final import labelled_set
 from core.evaluation.spec import SEED, Spec
-from ui.app import account, address, opening, state, workers
+from ui.app import account, address, evaluated, opening, state, workers
 from ui.app.help_mark import term
 from ui.app.markup import md, show
 from ui.app.routes import by_family, directory, on_page, title
@@ -32,7 +32,6 @@ from ui.components import question_file
 from ui.evaluate.options import how, select
 from ui.evaluate.saved import BEGUN
 
-NEW = "evaluate_new"  # whether the form is open
 UPLOADED = "evaluate_new_file"  # name and content of the chosen file of questions
 CLOSE = "evaluate_new_close"  # the form is to be closed before it is drawn again
 OWN, FILE = "", "\0file"  # no label set is called so
@@ -43,7 +42,7 @@ Kinds = dict[str, Counter[str | None]]  # split -> mode -> questions
 
 def open_form(**choices: object) -> None:
     """Open the form with some of its choices made."""
-    st.session_state[NEW] = True
+    st.session_state[evaluated.NEW] = True
     st.session_state.update(choices)
 
 

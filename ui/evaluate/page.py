@@ -73,16 +73,16 @@ def _new(none: bool) -> None:
     asked = wanted is not None and st.session_state.get("evaluate_asked") != wanted
     if asked:
         st.session_state["evaluate_asked"] = wanted
-    if asked or new.NEW not in st.session_state:
-        st.session_state[new.NEW] = asked
+    if asked or evaluated.NEW not in st.session_state:
+        st.session_state[evaluated.NEW] = asked
     if st.session_state.pop(new.CLOSE, False):
-        st.session_state[new.NEW] = False
-    elif none or st.session_state[new.NEW]:
+        st.session_state[evaluated.NEW] = False
+    elif none or st.session_state[evaluated.NEW]:
         with st.expander(
             "New evaluation",
             expanded=True,
             key="evaluate_form",
-            on_change=lambda: st.session_state.__setitem__(new.NEW, False),
+            on_change=lambda: st.session_state.__setitem__(evaluated.NEW, False),
         ):
             new.form()
 
@@ -94,7 +94,7 @@ def _opened(entries: list[Entry]) -> None:
         evaluation = evaluated.chosen(noted=False, offer=False)
         if evaluation is not None and evaluation.outcomes and evaluation.figures:
             look = _look(evaluation)
-        if entries and not st.session_state[new.NEW]:
+        if entries and not st.session_state[evaluated.NEW]:
             st.button(
                 "New evaluation",
                 key="evaluate_begin",

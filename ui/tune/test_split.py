@@ -9,9 +9,6 @@ import streamlit as st
 from core.domain.errors import BadInput
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.tuning.sweep_split import TEST, Split, split
-from ui.app.markup import md
-
-KEY = "tune_on_test"
 
 
 def divided(labelled: LabelledSet, ids: Sequence[str] | None = None) -> Split | None:
@@ -19,11 +16,7 @@ def divided(labelled: LabelledSet, ids: Sequence[str] | None = None) -> Split | 
     try:
         return split(labelled, ids)
     except BadInput:
-        st.info(
-            md(
-                "All questions are of split test, which is kept for the final measurement. A value chosen on "
-                "them looks better than it is."
-            )
-        )
-        on = st.checkbox("Choose on half of the test questions", key=KEY, persist_state="session")
+        st.info("All questions are of split test. A value chosen on them looks better than it is.")
+        label = "Choose on half of the test questions"
+        on = st.checkbox(label, key="tune_on_test", persist_state="session")
         return split(labelled, ids, TEST) if on else None
