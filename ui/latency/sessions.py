@@ -13,15 +13,15 @@ from core.analysis.token_usage import price
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
 from core.domain.types import Run
+from core.evaluation.finding import count
 from core.store.traces import Traces
-from ui.app import account, state
-from ui.app.help_mark import term
-from ui.app.markup import md, show, table_of, tag
+from ui.app import account, say, state
+from ui.app.markup import md, show, table, tag
 from ui.app.plot import plot
 from ui.charts.percentiles import ROWS_SHOWN, range_plot
 from ui.components import tables
 from ui.components.cost import costs, money
-from ui.latency.parts import sentences, switch
+from ui.latency.time_breakdown import sentences, switch, took
 
 ANSWERED = "Writing an answer takes far longer than searching"
 TIMES = "Cached and recorded times were measured when the work was done, possibly on another machine"
@@ -49,52 +49,57 @@ def draw(run: Run) -> None:
     said = sessions_in_words(read, rows, len(every) - len(rows))
     if by == "routes":
         said.append(against(run, rows))
+    show(sentences(said))
     if not rows:
-        show(sentences(said))
         st.info("No measurement matches. Choose other times or runs.")
         return
-    show(sentences(said))
     plot(range_plot(rows), "percentiles", " ".join(said), table=False)
     if len(rows) > ROWS_SHOWN:
         st.caption(f"The chart shows the {ROWS_SHOWN} slowest of {len(rows)}; the table shows all.")
-    _table(rows)
-    st.caption(
-        md(
-            "Excludes routes that failed, were unavailable or were stopped, and failed steps."
-            " A route's time is its time alone. A step counts in the route that executed it, not in routes"
-            " that reused its result. Minimum number of measurements for a percentile: "
-            + ", ".join(f"p{p} {needed}" for p, needed in NEEDED.items() if needed > 1)
-            + "."
-        )
+    sources = [FROM[one.source].removeprefix(" · ") or NOW for one in rows]
+    tables.table(
+        [
+            {
+                "Name": one.title,
+                **({"Time from": given} if set(sources) != {NOW} else {}),
+                "n": one.n,
+                **{f"p{p}": took(one.at[p]) for p in NEEDED},
+                "Largest": milliseconds(one.largest),
+            }
+            for one, given in zip(rows, sources, strict=True)
+        ],
+        "latency_table",
+        "Latency percentiles",
+        helps=dict.fromkeys(("p50", "p95"), "p50 and p95"),
+    )
+    needed = ", ".join(f"p{p} {needed}" for p, needed in NEEDED.items() if needed > 1)
+    say.caption(
+        "Of routes and steps that ended well. A route's time is its time alone; a step counts in the route "
+        f"that executed it. Minimum number of measurements for a percentile: {needed}."
     )
 
 
 def tokens(run: Run) -> None:
     """Draw model use by route, in this run and on average over the stored runs."""
+    found = _found(None if _scope(run) == "all" else run.corpus)
+    asking = [one for one in found[3] if one.calls] if found is not None else []
+    if found is not None and asking:
+        most, quiet = asking[0], len(found[3]) - len(asking)
+        said = [
+            f"{most.title} uses the most: {most.prompt + most.completion:,.0f} tokens per run in "
+            f"{most.calls:.1f} calls, averaged over {count(most.runs, 'runs')}.",
+            f"{quiet} of {len(found[3])} routes never called a language model." if quiet else "",
+            f"From {found[0].runs} of {found[0].of} runs. Each route counts as if it ran alone. Runs that "
+            "write an answer use more.",
+        ]
+        show(sentences(said))
     show(tag("div", tag("h4", "In this run"), css="rs rs-block"))
     show(costs(run))
     show(tag("div", tag("h4", "Average over stored runs"), css="rs rs-block"))
-    found = _found(None if _scope(run) == "all" else run.corpus)
-    if found is None:
-        return
-    asking = [one for one in found[3] if one.calls]
-    quiet = len(found[3]) - len(asking)
-    if not asking:
+    if asking:
+        show(_mean(asking))
+    elif found is not None:
         show(tag("div", "No route of these runs called a language model.", css="rs dim"))
-        return
-    most = asking[0]
-    show(
-        sentences(
-            [
-                f"{most.title} uses the most: {most.prompt + most.completion:,.0f} tokens per run in "
-                f"{most.calls:.1f} calls, averaged over {most.runs} {'run' if most.runs == 1 else 'runs'}.",
-                f"{quiet} of {len(found[3])} routes never called a language model." if quiet else "",
-                f"From {found[0].runs} of {found[0].of} runs. Each route counts as if it ran alone, including"
-                " shared, cached and recorded work. Runs that write an answer use more.",
-            ]
-        )
-    )
-    show(_mean(asking))
 
 
 def _scope(run: Run) -> str:
@@ -116,7 +121,7 @@ def _found(corpus: str | None) -> Found | None:
         version = (f"{newest[0].id} {account.key()}", newest[0].status, store.count(corpus=corpus))
         return _read(str(store.path), corpus, version)
     except RouteScopeError as error:
-        st.error(md(str(error)))
+        say.error(error)
         return None
 
 
@@ -130,38 +135,18 @@ def _read(path: str, corpus: str | None, version: tuple[str, str, int]) -> Found
     return replace(read, results={}), by_route(runs), by_step(runs), usage(runs)
 
 
-def _table(rows: list[Latency]) -> None:
-    import pandas as pd
-
-    sources = [FROM[one.source].removeprefix(" · ") or NOW for one in rows]
-    columns = {
-        "Name": [one.title for one in rows],
-        **({"Time from": sources} if set(sources) != {NOW} else {}),
-        "n": [one.n for one in rows],
-        **{f"p{p}": [_shown(one.at[p]) for one in rows] for p in NEEDED},
-        "Largest": [milliseconds(one.largest) for one in rows],
-    }
-    about = {name: st.column_config.Column(help=term("p50 and p95")) for name in ("p50", "p95")}
-    tables.show(pd.DataFrame(columns), hide_index=True, key="latency_table", column_config=about)
-
-
-def _shown(ms: float | None) -> str:
-    return "–" if ms is None else milliseconds(ms)
-
-
 def _mean(found: list[Usage]) -> Markup:
     settings = state.engine().settings
     prices = settings.llm_price_prompt, settings.llm_price_completion
-    heads = ["Runs", "With answer", "Calls per run", "Prompt tokens per run", "Completion tokens per run"]
-    heads.append("Reasoning tokens per run")
+    each = [f"{name} per run" for name in ("Calls", "Prompt tokens", "Completion tokens", "Reasoning tokens")]
+    heads = ["Route", "Runs", "With answer", *each]
     if None not in prices:
         heads.append("Price per run, at today's prices")
     rows = []
     for one in found:
-        cells = [f"{one.runs:,}", f"{one.answered:,}", f"{one.calls:.1f}"]
+        cells = [one.title, f"{one.runs:,}", f"{one.answered:,}", f"{one.calls:.1f}"]
         cells += [f"{one.prompt:,.0f}", f"{one.completion:,.0f}", f"{one.sum.reasoning / one.runs:,.0f}"]
         if (cost := price(one.sum, *prices)) is not None:
             cells.append(money(cost / one.runs))
-        rows.append(tag("tr", tag("td", one.title), *(tag("td", text, css="num") for text in cells)))
-    head = tag("tr", tag("th", "Route"), *(tag("th", text, css="num") for text in heads))
-    return tag("div", table_of(head, rows), css="rs")
+        rows.append(cells)
+    return tag("div", table(heads, rows, numbers=range(1, len(heads))), css="rs")
