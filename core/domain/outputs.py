@@ -709,10 +709,15 @@ def from_document(given: Any) -> Output:
         own = {name: one for name, one in given.items() if name != "type"}
         found: Output = _adapter(tag).validator.validate_python(own)
     except ValueError as error:  # pydantic's ValidationError
-        first = error.errors(include_url=False, include_input=False)[0]  # type: ignore[attr-defined]
-        place = " ".join(".".join(map(str, first["loc"])).split())[:120] or "all of it"
-        raise BadInput(f"a step's output: {tag}.{place}: {first['msg']}") from None
+        raise BadInput(f"a step's output: {tag}.{fault(error)}") from None
     return found
+
+
+def fault(error: Any) -> str:
+    """Return the location and message of the first of pydantic's validation errors."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = " ".join(".".join(map(str, first["loc"])).split())[:120] or "all of it"
+    return f"{place}: {first['msg']}"
 
 
 @cache

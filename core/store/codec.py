@@ -7,21 +7,19 @@ Each result has the number of its `FORMAT`; any other is refused.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
 from functools import cache
 from reprlib import repr as short
-from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any
+
+from pydantic_core import SchemaValidator
 
 from core.domain import outputs
 from core.domain.errors import BadInput
-from core.domain.types import Hit, Passage, Query, RouteResult, Run, Scored, Span, Turn
+from core.domain.types import Hit, Passage, Query, RouteResult, Run, Scored, Span
 
-T = TypeVar("T")
 FORMAT = 1  # of results
-APART = {"query", "results", "passages", "spans"}  # fields that a document has elsewhere, or in another form
 Lists = dict[Scored, int]  # the rankings of a run's spans, each once, numbered in order of appearance
 
 
@@ -73,19 +71,68 @@ def result_document(result: RouteResult, lists: Lists) -> dict[str, Any]:
 
 def from_document(document: Any) -> Run:
     """Convert a document to a run. Raises BadInput that names the invalid part."""
-    given = _dict(document, "a run")
-    passages = {p.id: p for p in (_decode(Passage, p) for p in _list(given.pop("passages", []), "passages"))}
-    rankings = [_ranking(r) for r in _list(given.pop("rankings", []), "rankings")]
-    query = _decode(Query, {"text": given.pop("question", None)}, history=_turns(given.pop("history", [])))
-    results = tuple(
-        _result(result, passages, rankings) for result in _list(given.pop("results", []), "results")
-    )
-    return _decode(Run, given, query=query, results=results, passages=passages)
+    if not isinstance(document, dict):
+        raise BadInput("a run is not an object")
+    given = dict(document)
+    passages = {one.id: one for one in _read(tuple[Passage, ...], given.pop("passages", []), "passages")}
+    rankings = _read(tuple[Scored, ...], given.pop("rankings", []), "rankings")
+    history = _read(tuple[tuple[str, str], ...], given.pop("history", []), "history")
+    turns = [{"role": role, "text": text} for role, text in history]
+    query = _read(Query, {"text": given.pop("question", None), "history": turns}, "question")
+    results = given.pop("results", [])
+    if not isinstance(results, list):
+        raise BadInput("results is not a list")
+    whole = {"query": query, "results": [_result(one, passages, rankings) for one in results]}
+    return _read(Run, {**given, **whole, "passages": passages}, "run")
 
 
-def _turns(given: Any) -> tuple[Turn, ...]:
-    pairs = _named("history", _reader(tuple[tuple[str, str], ...]), given)
-    return tuple(_decode(Turn, {"role": role, "text": text}) for role, text in pairs)
+def _result(document: Any, passages: Mapping[str, Passage], rankings: tuple[Scored, ...]) -> dict[str, Any]:
+    """Return a result with its passages, rankings and outputs in their places."""
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        written = short(document.get("format") if isinstance(document, dict) else document)
+        raise BadInput(f"a result has format {written}; this RouteScope reads format {FORMAT}")
+    given = {name: value for name, value in document.items() if name != "format"}
+    try:
+        hits = _read(Scored, given.get("hits", []), "hits")
+        spans = [dict(span) for span in given.get("spans", [])]
+        for span in spans:
+            if (n := span.get("hits")) is not None:
+                span["hits"] = rankings[n]
+            if "output" in span:
+                span["output"] = outputs.from_document(span["output"])
+        return {**given, "hits": [Hit(passages[id], score) for id, score in hits], "spans": spans}
+    except (KeyError, IndexError, TypeError) as error:
+        raise BadInput(f"a result refers to a missing passage or ranking: {error}") from None
+    except ValueError as error:
+        raise BadInput(f"a step is not an object: {error}") from None
+
+
+def _read(kind: Any, value: Any, name: str) -> Any:
+    """Read JSON values as `kind`; instances of its dataclasses are taken unchanged."""
+    try:
+        return _validator(kind).validate_python(value)
+    except ValueError as error:  # pydantic's ValidationError
+        raise BadInput(f"{name}: {outputs.fault(error)}") from None
+
+
+@cache
+def _validator(kind: Any) -> SchemaValidator:
+    """Return a strict validator that takes lists for tuples and objects for dataclasses; numbers have 64 bits."""
+    from pydantic import ConfigDict, TypeAdapter
+
+    def relax(schema: Any) -> None:
+        for inner in schema.values() if isinstance(schema, dict) else schema:
+            if isinstance(inner, dict | list | tuple):
+                relax(inner)
+        if isinstance(schema, dict) and schema.get("type") in ("tuple", "dataclass"):
+            schema["strict"] = False
+        elif isinstance(schema, dict) and schema.get("type") == "int":
+            schema |= {"ge": -(2**63), "lt": 2**63}
+
+    # a union, since a type that is a dataclass takes no configuration
+    schema = TypeAdapter(kind | None, config=ConfigDict(extra="forbid", strict=True)).core_schema
+    relax(schema)
+    return SchemaValidator(schema)
 
 
 def check(run: Run) -> None:
@@ -114,26 +161,6 @@ def _span_document(span: Span, lists: Lists) -> dict[str, Any]:
     return document
 
 
-def _result(document: Any, passages: Mapping[str, Passage], rankings: list[Scored]) -> RouteResult:
-    given = _dict(document, "a result")
-    if (written := given.pop("format", None)) != FORMAT:
-        raise BadInput(f"a result has format {short(written)}; this RouteScope reads format {FORMAT}")
-    hits = _ranking(given.pop("hits", []))
-    spans = [_dict(span, "a span") for span in _list(given.pop("spans", []), "spans")]
-    try:
-        found = tuple(Hit(passages[id], score) for id, score in hits)
-        return _decode(RouteResult, given, hits=found, spans=_spans(spans, rankings))
-    except (KeyError, IndexError, TypeError) as error:
-        raise BadInput(f"a result refers to a missing passage or ranking: {error}") from None
-
-
-def _spans(spans: list[dict[str, Any]], rankings: list[Scored]) -> tuple[Span, ...]:
-    return tuple(
-        _decode(Span, span, hits=None if (n := span.pop("hits", None)) is None else rankings[n])
-        for span in spans
-    )
-
-
 def _sparse(value: Any) -> dict[str, Any]:
     """Return a dataclass without the fields that have their default."""
     kind: Any = type(value)
@@ -146,112 +173,3 @@ def _defaults(kind: Any) -> list[tuple[str, Any]]:
         (field.name, field.default if field.default_factory is MISSING else field.default_factory())
         for field in fields(kind)
     ]
-
-
-def _decode(kind: type[T], document: Mapping[str, Any], **ready: Any) -> T:
-    """Read a dataclass from JSON values, each of its field's type; `ready` fields are taken unchanged."""
-    readers: dict[str, Callable[[Any], Any]] = _readers(cast("Any", kind))
-    try:
-        return kind(**{name: readers[name](value) for name, value in document.items()}, **ready)
-    except (KeyError, TypeError, ValueError) as error:
-        for name, value in document.items():
-            if name not in readers:
-                raise BadInput(
-                    f"{kind.__name__} has no {short(name)}; a newer version may have written it"
-                ) from None
-            _named(f"{kind.__name__}.{name}", readers[name], value)
-        raise BadInput(f"{kind.__name__}: {error}") from None  # a field is missing
-
-
-@cache
-def _readers(kind: Any) -> dict[str, Callable[[Any], Any]]:
-    hints = get_type_hints(kind)
-    return {field.name: _reader(hints[field.name]) for field in fields(kind) if field.name not in APART}
-
-
-def _ranking(value: Any) -> Scored:
-    """Read a ranking; it is the most frequent value, hence read without a call per pair."""
-    pairs = _list(value, "a ranking")
-    with suppress(TypeError, ValueError):  # told below
-        found = [(id, score) for id, score in pairs if type(id) is str and type(score) is float]
-        if len(found) == len(pairs):
-            return tuple(found)
-    return cast("Scored", _named("a ranking", _reader(Scored), value))
-
-
-def _named(name: str, reader: Callable[[Any], Any], value: Any) -> Any:
-    try:
-        return reader(value)
-    except (TypeError, ValueError) as error:
-        raise BadInput(f"{name}: {error}") from None
-
-
-@cache
-def _reader(hint: Any) -> Callable[[Any], Any]:
-    """Return a function that converts a JSON value to `hint`, or raises TypeError or ValueError."""
-    origin, arguments = get_origin(hint), get_args(hint)
-    if hint is Any:
-        return lambda value: value
-    if hint == outputs.Output:
-        return outputs.from_document
-    if hint in (str, int, float, bool):
-        return {str: _string, int: _whole, float: _number, bool: _truth}[hint]
-    if origin is Literal:
-        return lambda value: _one_of(value, arguments)
-    if origin in (Union, UnionType) and arguments[1:] == (NoneType,):
-        inner = _reader(arguments[0])
-        return lambda value: None if value is None else inner(value)
-    if origin is tuple and arguments[1:] == (...,):
-        each = _reader(arguments[0])
-        return lambda value: tuple(map(each, _list(value, "it")))
-    if origin is tuple:
-        readers = tuple(map(_reader, arguments))
-        return lambda value: tuple(read(item) for read, item in zip(readers, _list(value, "it"), strict=True))
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        if arguments[1] is Any:
-            return lambda value: _dict(value, "it")
-        item = _reader(arguments[1])
-        return lambda value: {key: item(one) for key, one in _dict(value, "it").items()}
-    if is_dataclass(hint) and isinstance(hint, type):
-        return lambda value: _decode(hint, _dict(value, "it"))
-    raise NotImplementedError(f"no way to read {hint}")
-
-
-def _string(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    raise TypeError(f"{short(value)} is not text")
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63:
-        return value
-    raise TypeError(f"{short(value)} is not a whole number of 64 bits")
-
-
-def _number(value: Any) -> float:
-    return value if isinstance(value, float) else _whole(value)
-
-
-def _truth(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise TypeError(f"{short(value)} is neither true nor false")
-
-
-def _one_of(value: Any, allowed: tuple[Any, ...]) -> Any:
-    if value in allowed:
-        return value
-    raise ValueError(f"{short(value)} is not one of {', '.join(map(str, allowed))}")
-
-
-def _list(value: Any, name: str) -> list[Any]:
-    if isinstance(value, list):
-        return value
-    raise BadInput(f"{name} is not a list")
-
-
-def _dict(value: Any, name: str) -> dict[str, Any]:
-    if isinstance(value, dict):
-        return dict(value)
-    raise BadInput(f"{name} is not an object")

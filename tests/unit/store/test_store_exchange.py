@@ -155,6 +155,7 @@ def nest(depth):
 
 
 GOOD = session()
+PASSAGE = json.loads(GOOD)["run"]["passages"][0]
 ONE = "runs/00000.json"
 OUTPUTS = {  # what is no output of a step, and what is said of it
     "no type": ({"texts": ["a"]}, "its type is none of pass, reply, "),
@@ -207,7 +208,7 @@ HOSTILE = {
     "bad note": zipped({ONE: GOOD.replace(b'"note": ""', b'"note": null')}),
     "text as time": zipped({ONE: session(wall_ms="fast")}),
     "true as time": zipped({ONE: session(wall_ms=True)}),
-    "65 bits": zipped({ONE: session(wall_ms=2**64)}),
+    "65 bits": zipped({ONE: session(passages=[{**PASSAGE, "start": 2**64}])}),
     "no status": zipped({ONE: session(status="great")}),
     "still running": zipped({ONE: session(status="running")}),
     "unknown field": zipped({ONE: session(price=1)}),
