@@ -45,7 +45,7 @@ def rows_with(dsn: Any, canary: str) -> list[str]:
     import psycopg
     from psycopg import sql
 
-    from core.store.postgres_schema import NAMESPACE
+    from core.store.postgres import NAMESPACE
 
     with psycopg.connect(dsn.conninfo()) as connection:
         tables = connection.execute(

@@ -344,7 +344,7 @@ class Store:
     def present(self, run_ids: Sequence[str]) -> set[str]:
         """Those of `run_ids` that are stored here and not deleted."""
         with reading(self.path) as connection:
-            found = "SELECT 1 FROM runs WHERE id = ? AND NOT deleted"
+            found = "SELECT 1 FROM runs WHERE id = ? AND deleted = 0"
             return {id for id in run_ids if connection.execute(found, (bind(id),)).fetchone()}
 
     def add_runs(self, runs: Sequence[Run]) -> list[str]:

@@ -83,7 +83,8 @@ def from_document(document: Any) -> Run:
     if not isinstance(results, list):
         raise BadInput("results is not a list")
     whole = {"query": query, "results": [_result(one, passages, rankings) for one in results]}
-    return _read(Run, {**given, **whole, "passages": passages}, "run")
+    run: Run = _read(Run, {**given, **whole, "passages": passages}, "run")
+    return run
 
 
 def _result(document: Any, passages: Mapping[str, Passage], rankings: tuple[Scored, ...]) -> dict[str, Any]:
@@ -117,7 +118,10 @@ def _read(kind: Any, value: Any, name: str) -> Any:
 
 @cache
 def _validator(kind: Any) -> SchemaValidator:
-    """Return a strict validator that takes lists for tuples and objects for dataclasses; numbers have 64 bits."""
+    """Return a strict validator that takes lists for tuples and objects for dataclasses.
+
+    Whole numbers have 64 bits.
+    """
     from pydantic import ConfigDict, TypeAdapter
 
     def relax(schema: Any) -> None:

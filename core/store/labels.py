@@ -107,7 +107,7 @@ class LabelStore:
             return _set(row)
         if row is not None:
             raise BadInput(f"label set {short(name)} {'was' if row['deleted'] else 'is not'} deleted")
-        known = self._connection.execute("SELECT name FROM label_sets WHERE NOT deleted ORDER BY name")
+        known = self._connection.execute("SELECT name FROM label_sets WHERE deleted = 0 ORDER BY name")
         names = ", ".join(text(one["name"]) for one in known.fetchall()[:20])
         raise BadInput(f"there is no label set {short(name)}; there are: {names or 'none'}")
 
@@ -121,7 +121,7 @@ class LabelStore:
     def pool(self, name: str) -> list[tuple[str, Pooled]]:
         """Return the passages to judge, each with the id of its question."""
         rows = self._connection.execute(
-            "SELECT question, passage, doc_id, title, t.text, start, end, found FROM label_pool p "
+            'SELECT question, passage, doc_id, title, t.text, start, "end", found FROM label_pool p '
             "JOIN texts t ON t.hash = p.text WHERE label_set = ?",
             (bind(name),),
         )
@@ -234,7 +234,7 @@ class LabelStore:
                     hash = keep_text(self._connection, passage.text)
                     place = (bind(passage.doc_id), passage.start, passage.end, bind(passage.title))
                     self._connection.execute(
-                        "INSERT INTO label_pool (label_set, question, passage, doc_id, start, end, title, "
+                        'INSERT INTO label_pool (label_set, question, passage, doc_id, start, "end", title, '
                         "text, found) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                         (*key, *place, hash, ranks),
                     )

@@ -1,7 +1,8 @@
 """The store on PostgreSQL: a connection that takes the store's SQL, and the place it leads to.
 
-Every statement of the store is written once, as SQLite has it; what PostgreSQL says otherwise is put into its
-words here. psycopg is imported by the first connection, so that a store in a file needs none of it.
+Every statement of the store is written once, in words that SQLite and PostgreSQL both have; where there are
+none, the module that asks tells the two apart. psycopg is imported by the first connection: a store in a file
+needs none of it.
 
 One transaction writes at a time, as in a file: each takes an advisory lock first. What the store reads before
 it writes (the next number, how many there are) is then true, and two writers cannot wait for each other.
@@ -9,21 +10,19 @@ it writes (the next number, how many there are) is then true, and two writers ca
 
 from __future__ import annotations
 
-import re
 import sqlite3
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any, cast
 
 from core.domain.errors import BadInput, Unavailable
 from core.domain.postgres import INSTALL, escaped, unescaped
 from core.domain.postgres import Dsn as Dsn
 from core.domain.postgres import is_dsn as is_dsn
-from core.store import codec
-from core.store.postgres_schema import NAMESPACE, WRITING, migrate
+from core.store import codec, migrations
+from core.store.migrations import SCHEMA, steps
 from core.store.rows import Encoded
 
 CONNECT_S = 10
@@ -31,6 +30,10 @@ AWAY_S = 20.0  # how long a server that was there before is waited for
 IDLE = 4  # connections kept open to read
 WORDS_BYTES = 900_000  # of one text's words in the index; PostgreSQL holds 1 MiB
 POSITION = 16_383  # the last one a tsvector knows
+
+NAMESPACE = "routescope"  # the PostgreSQL schema that holds the tables
+WRITING, MIGRATING = 0x52745377, 0x52745363  # keys of PostgreSQL's advisory locks
+STEPS = steps(".postgres.sql")  # of schema/v1.postgres.sql, v2.postgres.sql, ...
 
 _known: set[Dsn] = set()  # those that this process has been connected to
 _idle: dict[Dsn, list[PostgresConnection]] = {}
@@ -46,7 +49,8 @@ class PostgresRow:
     __slots__ = ("_names", "_values")
 
     def __init__(self, names: dict[str, int], values: Sequence[Any]) -> None:
-        self._names, self._values = names, tuple(map(_decoded, values))
+        self._names = names
+        self._values = tuple(unescaped(value) if isinstance(value, str) else value for value in values)
 
     def __getitem__(self, key: str | int) -> Any:
         if isinstance(key, str):
@@ -102,24 +106,18 @@ class PostgresConnection:
         """Return True if a transaction is open, including a failed one."""
         return not self._raw.closed and bool(self._raw.info.transaction_status.value)
 
-    def execute(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> Any:
-        """Do one statement; its cursor."""
-        said = translated(sql, isinstance(values, Mapping))
-        if said is None:
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> Any:
+        """Do one statement; its cursor. None for one that concerns only files."""
+        if sql.startswith("PRAGMA"):
             return None
-        given: Any = (
-            {name: _encoded(value) for name, value in values.items()}
-            if isinstance(values, Mapping)
-            else [_encoded(value) for value in values]
-        )
-        return self._do(lambda: self._raw.execute(said, given or None))
+        given = [_encoded(value) for value in values]
+        return self._do(lambda: self._raw.execute(_marked(sql) if given else sql, given or None))
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Do one statement for each row, sent together."""
-        said = translated(sql, False)
         given = [[_encoded(value) for value in row] for row in rows]
         if given:
-            self._do(lambda: self._raw.cursor().executemany(said, given))
+            self._do(lambda: self._raw.cursor().executemany(_marked(sql), given))
 
     def begin(self) -> None:
         """Begin a transaction that writes: the only one at a time."""
@@ -148,9 +146,6 @@ class PostgresConnection:
         """Return True if the connection was lost or closed."""
         return bool(self._raw.closed)
 
-    def create_function(self, *_: Any, **__: Any) -> None:
-        """SQLite's way to a function that PostgreSQL has."""
-
     def close(self) -> None:
         """Let go of it; what is not committed is undone."""
         self._raw.close()
@@ -170,6 +165,46 @@ class PostgresConnection:
                 self._raw.close()
                 raise LostConnection(f"the connection to {self.dsn} was lost: {told}") from None
             raise sqlite3.OperationalError(told) from None
+
+
+def migrate(connection: PostgresConnection) -> None:
+    """Bring the tables to this program's schema, all or nothing; processes that start at once wait.
+
+    Raises BadInput if this program cannot read the tables.
+    """
+    if version(connection) == SCHEMA:
+        return
+    # before the transaction begins: one that waits inside may go on seeing that the tables are not there
+    connection.execute(f"SELECT pg_advisory_lock({MIGRATING})")
+    connection.execute("BEGIN")
+    try:
+        before = version(connection)
+        if before == 0:
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {NAMESPACE}")
+            connection.execute("CREATE TABLE store_version (version bigint NOT NULL)")
+            connection.execute("INSERT INTO store_version VALUES (0)")
+        for statements in STEPS[before:]:
+            for statement in statements:
+                connection.execute(statement)
+        connection.execute("UPDATE store_version SET version = ?", (SCHEMA,))
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    finally:
+        if not connection.closed:
+            connection.execute(f"SELECT pg_advisory_unlock({MIGRATING})")
+
+
+def version(connection: PostgresConnection) -> int:
+    """Return the schema version of the tables, 0 if there are none. Raises BadInput for newer ones."""
+    (unreleased,), (current,) = (
+        connection.execute(f"SELECT to_regclass('{NAMESPACE}.{table}')").fetchone()
+        for table in ("schema_version", "store_version")
+    )
+    found = int(connection.execute("SELECT version FROM store_version").fetchone()[0]) if current else 0
+    return migrations.check(connection.dsn, found, unreleased=bool(unreleased))
 
 
 def open_to_write(dsn: Dsn) -> sqlite3.Connection:
@@ -257,58 +292,6 @@ def query(search: Sequence[str]) -> str:
     return " & ".join(f"({one})" for one in every)
 
 
-_KEYS = {"results": "run, route, nth", "presets": "name", "purged": "id"}
-_SAYS = (  # what SQLite says and PostgreSQL does otherwise
-    (re.compile(r"\bNOT ((?:\w+\.)?deleted)\b"), r"\1 = 0"),
-    (re.compile(r"\b(WHERE|AND) deleted\b(?=\s*(?:AND\b|$))"), r"\1 deleted <> 0"),
-    (re.compile(r'(?<![."\w])end(?![\w"])'), '"end"'),
-    (re.compile(r"\binstr\("), "strpos("),
-    (re.compile(r"\btemp\."), "pg_temp."),
-    (re.compile(r"search MATCH \?"), "words @@ ?::tsquery"),
-    (
-        re.compile(r"SELECT value FROM json_each\(\?\)"),
-        "SELECT value::bigint FROM json_array_elements_text(?::json)",
-    ),
-    (
-        re.compile(r"SELECT p\.value FROM runs r, json_each\(r\.passages\) p"),
-        "SELECT p.value::bigint FROM runs r, json_array_elements_text(r.passages::json) p",
-    ),
-    (re.compile(r"unhexed\(json_extract\(t\.value, '\$\[1\]'\)\)"), "decode(t.value->>1, 'hex')"),
-    (re.compile(r"json_each\(CAST\(r\.history AS TEXT\)\)"), "json_array_elements(r.history::json)"),
-    # a tag is compared as it stands in its list: `json` keeps the text, and a NUL in it as \\u0000
-    (
-        re.compile(r"json_each\(CAST\(r\.tags AS TEXT\)\) WHERE CAST\(value AS BLOB\) = CAST\(\? AS BLOB\)"),
-        "json_array_elements(r.tags::json) WHERE value::text = to_json(?::text)::text",
-    ),
-    (
-        re.compile(r"SELECT seq FROM sqlite_sequence WHERE name = 'purged'"),
-        "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM purged_number_seq",
-    ),
-)
-
-
-@lru_cache(512)
-def translated(sql: str, named: bool) -> str | None:
-    """Translate a statement of the store to PostgreSQL; None for one that concerns only files."""
-    if sql.startswith(("PRAGMA", "INSERT INTO search (search)")):
-        return None
-    for pattern, said in _SAYS:
-        sql = pattern.sub(said, sql)
-    if sql.startswith("INSERT OR IGNORE"):
-        sql = sql.replace("INSERT OR IGNORE", "INSERT", 1) + " ON CONFLICT DO NOTHING"
-    elif found := re.match(r"INSERT OR REPLACE INTO (\w+) \(([^)]*)\)", sql):
-        columns = [one.strip() for one in found[2].split(",")]
-        if found[1] == "purged":
-            columns.append("number")  # a new one: it tells the others that something is gone
-        sets = ", ".join(f"{c} = excluded.{c}" for c in columns)
-        sql = sql.replace("INSERT OR REPLACE", "INSERT", 1)
-        sql += f" ON CONFLICT ({_KEYS[found[1]]}) DO UPDATE SET {sets}"
-    sql = sql.replace("%", "%%") if "?" in sql or named else sql
-    if named:
-        return re.sub(r"(?<!:):(\w+)", r"%(\1)s", sql)
-    return sql.replace("?", "%s")
-
-
 def _encoded(value: Any) -> Any:
     if isinstance(value, Encoded):
         value = codec.to_text(value)
@@ -317,8 +300,8 @@ def _encoded(value: Any) -> Any:
     return escaped(value) if isinstance(value, str) else value
 
 
-def _decoded(value: Any) -> Any:
-    return unescaped(value) if isinstance(value, str) else value
+def _marked(sql: str) -> str:
+    return sql.replace("%", "%%").replace("?", "%s")
 
 
 def _rows(cursor: Any) -> Callable[[Sequence[Any]], PostgresRow]:

@@ -106,9 +106,9 @@ def _put(connection: sqlite3.Connection, preset: Preset) -> None:
     ).fetchone()
     if others >= MAX_PRESETS:
         raise BadInput(f"there are {others} presets, which is the limit; delete some first")
+    connection.execute("DELETE FROM presets WHERE name = ?", (bind(preset.name),))
     connection.execute(
-        "INSERT OR REPLACE INTO presets (name, corpus, parameters, evidence, note, changed) "
-        "VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT INTO presets (name, corpus, parameters, evidence, note, changed) VALUES (?, ?, ?, ?, ?, ?)",
         (
             bind(preset.name),
             bind(preset.corpus),

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from core.store.postgres import PostgresConnection as Served
 from core.store.process_liveness import status_now
 from core.store.rows import bind
 
 KEPT_S = 30 * 86400.0  # how long is known which runs are gone: no process has one in memory for longer
 _STATE = "number, status, host, pid, born, saved, boot"
-_PASSAGES = "SELECT p.value FROM runs r, json_each(r.passages) p"
+_PASSAGES = "SELECT CAST(p.value AS BIGINT) FROM runs r, json_each(r.passages) p"
 _TEXTS = """SELECT r.question FROM {runs} r UNION ALL
-    SELECT unhexed(json_extract(t.value, '$[1]')) FROM {runs} r, json_each(CAST(r.history AS TEXT)) t"""
+    SELECT hash_of(t.value) FROM {runs} r, json_each(CAST(r.history AS TEXT)) t"""
 _GONE = {  # what goes, in the order in which it is made
     "gone": "(number INTEGER PRIMARY KEY)",
     "gone_passages": f"AS {_PASSAGES} WHERE r.number IN (SELECT * FROM gone)",
@@ -36,7 +38,7 @@ def due(connection: sqlite3.Connection, until: float) -> list[int]:
     """Return the rows of runs that were deleted at `until` (seconds since 1970) or before, and are not
     running.
     """
-    return _ended(connection, "deleted AND deleted <= ?", until)
+    return _ended(connection, "deleted <> 0 AND deleted <= ?", until)
 
 
 def asked_before(connection: sqlite3.Connection, moment: str) -> list[int]:
@@ -48,7 +50,7 @@ def asked_before(connection: sqlite3.Connection, moment: str) -> list[int]:
 
 def next_due(connection: sqlite3.Connection) -> float | None:
     """When the run was deleted that waits longest to be deleted for good; None if none waits."""
-    found = connection.execute("SELECT min(deleted) FROM runs WHERE deleted").fetchone()[0]
+    found = connection.execute("SELECT min(deleted) FROM runs WHERE deleted <> 0").fetchone()[0]
     return None if found is None else float(found)
 
 
@@ -56,18 +58,19 @@ def runs(connection: sqlite3.Connection, numbers: Iterable[int]) -> Purged:
     """Delete these runs with all that they alone hold; inside a transaction of a connection that overwrites
     what it deletes (secure_delete).
     """
-    connection.create_function("unhexed", 1, bytes.fromhex, deterministic=True)
+    served = isinstance(connection, Served)
+    if not served:
+        connection.create_function("hash_of", 1, lambda turn: bytes.fromhex(json.loads(turn)[1]))
     for table, content in _GONE.items():
-        connection.execute(f"DROP TABLE IF EXISTS temp.{table}")
+        connection.execute(f"DROP TABLE IF EXISTS {table}")
         connection.execute(f"CREATE TEMP TABLE {table} {content}")
         if table == "gone":
             connection.executemany("INSERT INTO gone VALUES (?)", [(number,) for number in numbers])
     now = time.time()
     connection.execute("DELETE FROM purged WHERE at < ?", (now - KEPT_S,))
-    connection.execute(
-        "INSERT OR REPLACE INTO purged (id, at) SELECT id, ? FROM runs WHERE number IN (SELECT * FROM gone)",
-        (now,),
-    )
+    ids = "FROM runs WHERE number IN (SELECT * FROM gone)"
+    connection.execute(f"DELETE FROM purged WHERE id IN (SELECT id {ids})")
+    connection.execute(f"INSERT INTO purged (id, at) SELECT id, ? {ids}", (now,))
     for table, column in {"results": "run", "rankings": "run", "search": "rowid"}.items():
         connection.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT * FROM gone)")
     count = connection.execute("DELETE FROM runs WHERE number IN (SELECT * FROM gone)").rowcount
@@ -79,14 +82,17 @@ def runs(connection: sqlite3.Connection, numbers: Iterable[int]) -> Purged:
         f"hash NOT IN ({_TEXTS.format(runs='runs')} "
         "UNION ALL SELECT text FROM passages UNION ALL SELECT text FROM label_pool)"
     ).rowcount
-    if count:  # a full-text index only notes what was deleted, until its parts are merged
+    if count and not served:  # a full-text index only notes what was deleted, until its parts are merged
         connection.execute("INSERT INTO search (search) VALUES ('optimize')")
     return Purged(count, passages, texts)
 
 
 def newest(connection: sqlite3.Connection) -> int:
     """Return a counter that grows with each run deleted for good in any process; 0 before the first."""
-    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'purged'").fetchone()
+    counter = "seq FROM sqlite_sequence WHERE name = 'purged'"
+    if isinstance(connection, Served):
+        counter = "CASE WHEN is_called THEN last_value ELSE 0 END FROM purged_number_seq"
+    row = connection.execute(f"SELECT {counter}").fetchone()
     return int(row[0]) if row is not None else 0
 
 

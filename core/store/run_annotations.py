@@ -54,7 +54,7 @@ def set_private(connection: sqlite3.Connection, run_id: str, private: bool, who:
 
 def deleted(connection: sqlite3.Connection, who: Person) -> list[str]:
     """Return the ids of deleted runs that `who` may see, the one deleted last first."""
-    found = connection.execute("SELECT id, maker, private FROM runs WHERE deleted ORDER BY deleted DESC")
+    found = connection.execute("SELECT id, maker, private FROM runs WHERE deleted <> 0 ORDER BY deleted DESC")
     return [
         text(row["id"])
         for row in found.fetchall()

@@ -61,6 +61,7 @@ RESULT_COLUMNS = (
     "error",
     "spans",
 )
+KEEP_TEXT = "INSERT INTO texts (hash, text) VALUES (?, ?) ON CONFLICT DO NOTHING"
 RECORDED = "recorded"  # a column with the rest of a result's document
 JSON_COLUMNS = ("hits", "citations", "abstained", "parameters", "spans")
 REAL_COLUMNS = ("ms", "start_ms", "wall_ms")
@@ -152,13 +153,11 @@ class RunWriter:
         grown: _Grown,
         measured_on: str | None,
     ) -> None:
-        gone = [(number, *map(bind, key)) for key in grown.results.keys() - results.keys()]
-        connection.executemany("DELETE FROM results WHERE run = ? AND route = ? AND nth = ?", gone)
         known = len(grown.lists)
-        rows = []
-        for key, result in results.items():
-            if grown.results.get(key) is result:
-                continue
+        rows, changed = [], {key: one for key, one in results.items() if grown.results.get(key) is not one}
+        gone = [(number, *map(bind, k)) for k, one in grown.results.items() if results.get(k) is not one]
+        connection.executemany("DELETE FROM results WHERE run = ? AND route = ? AND nth = ?", gone)
+        for key, result in changed.items():
             document = codec.result_document(result, grown.lists)
             document[RECORDED] = jsonl.text(
                 {name: value for name, value in document.items() if name not in KNOWN and value is not None}
@@ -169,7 +168,7 @@ class RunWriter:
             rows.append([number, *map(bind, values)])
         columns = ("run", "route", "nth", "measured_on", *RESULT_COLUMNS, RECORDED)
         connection.executemany(
-            f"INSERT OR REPLACE INTO results ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
+            f"INSERT INTO results ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
             rows,
         )
         new = list(grown.lists)[known:]
@@ -185,12 +184,12 @@ class RunWriter:
             self._numbers.clear()
             new = {p: _passage_row(p) for p in passages}
         connection.executemany(
-            "INSERT OR IGNORE INTO texts (hash, text) VALUES (?, ?)",
+            KEEP_TEXT,
             [(row[4], bind(p.text)) for p, row in new.items()],
         )
         connection.executemany(
-            "INSERT OR IGNORE INTO passages (hash, id, doc_id, title, text, start, end) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            'INSERT INTO passages (hash, id, doc_id, title, text, start, "end") '
+            "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
             new.values(),
         )
         for passage, row in new.items():
@@ -230,9 +229,9 @@ def read(connection: sqlite3.Connection, number: int) -> Run:
     history = [(role, bytes.fromhex(hash)) for role, hash in parsed(row["history"])]
     rankings = connection.execute("SELECT hits FROM rankings WHERE run = ? ORDER BY n", (number,))
     passages = connection.execute(
-        "SELECT p.id, p.doc_id, p.title, t.text, p.start, p.end "
+        'SELECT p.id, p.doc_id, p.title, t.text, p.start, p."end" '
         "FROM passages p JOIN texts t ON t.hash = p.text "
-        "WHERE p.number IN (SELECT value FROM json_each(?))",
+        "WHERE p.number IN (SELECT CAST(value AS BIGINT) FROM json_each(CAST(? AS TEXT)))",
         (row["passages"],),
     )
     return codec.from_document(
@@ -254,7 +253,7 @@ def asked(connection: sqlite3.Connection, corpus: str, limit: int) -> list[Query
     """Return the questions of the newest `limit` runs on a corpus, each with its conversation once."""
     found = connection.execute(
         "SELECT r.history, t.text FROM runs r JOIN texts t ON t.hash = r.question "
-        "WHERE NOT r.deleted AND r.corpus = ? ORDER BY r.created DESC, r.id DESC LIMIT ?",
+        "WHERE r.deleted = 0 AND r.corpus = ? ORDER BY r.created DESC, r.id DESC LIMIT ?",
         (bind(corpus), limit),
     ).fetchall()
     rows = [(text(row["text"]), parsed(row["history"])) for row in found]
@@ -337,7 +336,7 @@ def _passage_row(passage: Passage) -> tuple[Any, ...]:
 def keep_text(connection: sqlite3.Connection, text: str) -> bytes:
     """Keep a text once, however often it is used; the hash that rows name it by."""
     hash = _hash(text)
-    connection.execute("INSERT OR IGNORE INTO texts (hash, text) VALUES (?, ?)", (hash, bind(text)))
+    connection.execute(KEEP_TEXT, (hash, bind(text)))
     return hash
 
 

@@ -112,20 +112,20 @@ def choices(connection: sqlite3.Connection) -> Choices:
     """Return the values of `Filters` that match runs."""
     shown, values = visible(people.current())
     tagged = connection.execute(
-        f"SELECT DISTINCT tags FROM runs WHERE NOT deleted AND tags <> '[]' AND {shown}", values
+        f"SELECT DISTINCT tags FROM runs WHERE deleted = 0 AND tags <> '[]' AND {shown}", values
     )
     tags = {tag for (tags,) in tagged for tag in parsed(tags)}
     listed = (
-        "EXISTS (SELECT 1 FROM results x JOIN runs r ON r.number = x.run WHERE x.route = v AND NOT r.deleted)"
+        "EXISTS (SELECT 1 FROM results x JOIN runs r ON r.number = x.run WHERE x.route = v AND r.deleted = 0)"
     )
-    statuses = set(_distinct(connection, "status", "runs WHERE NOT deleted"))
+    statuses = set(_distinct(connection, "status", "runs WHERE deleted = 0"))
     if "running" in statuses:
         statuses = (statuses - {"running"}) | {status_now(row) for row in _running(connection)}
     first, last = connection.execute(
-        "SELECT min(created), max(created) FROM runs WHERE NOT deleted"
+        "SELECT min(created), max(created) FROM runs WHERE deleted = 0"
     ).fetchone()
     return Choices(
-        tuple(_distinct(connection, "corpus", "runs WHERE NOT deleted")),
+        tuple(_distinct(connection, "corpus", "runs WHERE deleted = 0")),
         tuple(_distinct(connection, "route", "results WHERE true", listed)),
         tuple(sorted(tags)),
         tuple(sorted(statuses)),
@@ -138,13 +138,13 @@ def route_history(connection: sqlite3.Connection, corpus: str) -> dict[str, floa
     """Each route's median milliseconds over its recent results that went well here on this corpus."""
     routes = connection.execute(
         """WITH RECURSIVE names(route) AS (
-            SELECT min(route) FROM results WHERE measured_on = :corpus AND status = 'ok'
+            SELECT min(route) FROM results WHERE measured_on = ? AND status = 'ok'
             UNION ALL
             SELECT (SELECT min(route) FROM results
-                    WHERE measured_on = :corpus AND status = 'ok' AND route > names.route)
+                    WHERE measured_on = ? AND status = 'ok' AND route > names.route)
             FROM names WHERE names.route IS NOT NULL)
         SELECT route FROM names WHERE route IS NOT NULL""",
-        {"corpus": bind(corpus)},
+        [bind(corpus)] * 2,
     ).fetchall()
     recent = (
         "SELECT ms FROM results WHERE measured_on = ? AND route = ? AND status = 'ok' "
@@ -204,20 +204,22 @@ def visible(who: people.Person) -> tuple[str, list[Any]]:
 
 def _filter(connection: sqlite3.Connection, search: str, only: Filters) -> tuple[str, list[Any]]:
     """Return WHERE and values for the matching runs that are not deleted."""
-    parts: list[tuple[str, list[Any]]] = [("NOT r.deleted", []), visible(people.current())]
+    parts: list[tuple[str, list[Any]]] = [("r.deleted = 0", []), visible(people.current())]
     given: Mapping[str, Any] = {name: value for name, value in only.items() if value is not None}
-    for name, condition in _CONDITIONS.items():
+    served = isinstance(connection, postgres.PostgresConnection)
+    for name, condition in (_CONDITIONS | (_SERVED if served else {})).items():
         if name in given:
             parts.append((condition, [_value(name, given[name])]))
     if "status" in given:
         parts.append(_status(connection, given["status"]))
-    on_server = isinstance(connection, postgres.PostgresConnection)
-    words = (postgres.query(_sought(search)) or None) if on_server else match(search)
+    words = (postgres.query(_sought(search)) or None) if served else match(search)
     if words is not None:
-        parts.append(("r.number IN (SELECT rowid FROM search WHERE search MATCH ?)", [words]))
+        match_ = "words @@ ?::tsquery" if served else "search MATCH ?"
+        parts.append((f"r.number IN (SELECT rowid FROM search WHERE {match_})", [words]))
     elif search.strip():  # signs alone, which the index does not hold: look for them in the questions
         signs = plain(search.strip())
-        parts.append(("(SELECT instr(text, ?) FROM texts WHERE hash = r.question) > 0", [signs]))
+        place = "strpos" if served else "instr"
+        parts.append((f"(SELECT {place}(text, ?) FROM texts WHERE hash = r.question) > 0", [signs]))
     return " AND ".join(part for part, _ in parts), [value for _, values in parts for value in values]
 
 
@@ -229,6 +231,8 @@ _CONDITIONS = {
     "since": "r.created >= ?",
     "until": "r.created < ?",
 }
+# as it stands in its list, where a NUL is \\u0000, which no text of PostgreSQL can hold
+_SERVED = {"tag": "EXISTS (SELECT 1 FROM json_each(r.tags) WHERE value = to_json(?::text)::text)"}
 
 
 def _value(name: str, given: Any) -> Any:
@@ -252,7 +256,7 @@ def _status(connection: sqlite3.Connection, status: str) -> tuple[str, list[Any]
 def _running(connection: sqlite3.Connection) -> list[sqlite3.Row]:
     return connection.execute(
         "SELECT number, status, host, pid, born, saved, boot FROM runs "
-        "WHERE status = 'running' AND NOT deleted"
+        "WHERE status = 'running' AND deleted = 0"
     ).fetchall()
 
 

@@ -37,7 +37,7 @@ def read(connection: sqlite3.Connection, corpus: str | None, limit: int) -> Trac
     `limit` of them.
     """
     shown, values = visible(people.current())
-    where = f"NOT deleted AND status <> 'running' AND {shown}"
+    where = f"deleted = 0 AND status <> 'running' AND {shown}"
     if corpus is not None:
         where, values = f"{where} AND corpus = ?", [*values, bind(corpus)]
     of = int(connection.execute(f"SELECT count(*) FROM runs WHERE {where}", values).fetchone()[0])

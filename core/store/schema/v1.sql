@@ -17,11 +17,11 @@ CREATE TABLE runs (
     passages TEXT NOT NULL, tags TEXT NOT NULL DEFAULT '[]', note TEXT NOT NULL DEFAULT '',
     deleted INTEGER NOT NULL DEFAULT 0, host TEXT, pid INTEGER, born REAL, saved REAL, boot TEXT,
     maker TEXT NOT NULL DEFAULT '', private INTEGER NOT NULL DEFAULT 0);
-CREATE INDEX runs_by_time ON runs(created, id) WHERE NOT deleted;
-CREATE INDEX runs_by_corpus ON runs(corpus, created, id) WHERE NOT deleted;
-CREATE INDEX runs_by_status ON runs(status, created, id) WHERE NOT deleted;
-CREATE INDEX runs_tagged ON runs(created, id, tags) WHERE NOT deleted AND tags <> '[]';
-CREATE INDEX runs_deleted ON runs(deleted) WHERE deleted;
+CREATE INDEX runs_by_time ON runs(created, id) WHERE deleted = 0;
+CREATE INDEX runs_by_corpus ON runs(corpus, created, id) WHERE deleted = 0;
+CREATE INDEX runs_by_status ON runs(status, created, id) WHERE deleted = 0;
+CREATE INDEX runs_tagged ON runs(created, id, tags) WHERE deleted = 0 AND tags <> '[]';
+CREATE INDEX runs_deleted ON runs(deleted) WHERE deleted <> 0;
 -- nth tells apart results of one route; measured_on is the corpus, NULL if timed on another machine,
 -- hits: [[id, score], ...]; recorded: the rest of the result, see `core.store.codec`; spans last, because
 -- it is long and lists of results do not read it
