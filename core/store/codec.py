@@ -134,7 +134,8 @@ def _validator(kind: Any) -> SchemaValidator:
             schema |= {"ge": -(2**63), "lt": 2**63}
 
     # a union, since a type that is a dataclass takes no configuration
-    schema = TypeAdapter(kind | None, config=ConfigDict(extra="forbid", strict=True)).core_schema
+    config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
+    schema = TypeAdapter(kind | None, config=config).core_schema
     relax(schema)
     return SchemaValidator(schema)
 
