@@ -15,24 +15,33 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from typing import Any, cast, get_args
+from typing import Any, TypeVar, cast, get_args
 
 from core.domain.errors import BadInput, shortened
 from core.domain.external import MAX_HITS, MAX_NAME, MAX_TEXT, MAX_TITLE, ForeignHit
 from core.domain.parquet import parquet_rows
 from core.domain.text import storable
 from core.domain.types import SpanKind
-from core.store.trace_sources import TraceSource, source_of
-from core.store.trace_sources.documents import ID, LISTS, TEXT, document, listed, parsed_text
-from core.store.trace_sources.values import FEEDBACK, feedback_of
-from core.store.trace_sources.vocabulary import VOCABULARY, names
+from core.store.trace_sources import source_of
+from core.store.trace_sources.documents import ID, LISTS, TEXT, document, listed
+from core.store.trace_sources.values import (
+    FEEDBACK,
+    VOCABULARY,
+    either,
+    feedback_of,
+    finite_number,
+    names,
+    nanoseconds,
+    parsed_text,
+    string_of,
+    whole,
+)
 
+T = TypeVar("T")
 MAX_BYTES = 128 * 2**20  # of a file or a request: parsed it takes some ten times as much memory
 MAX_SPANS = 200_000  # of a file
 MAX_TRACE = 2_000  # spans of one trace
@@ -42,12 +51,7 @@ _BETWEEN = re.compile(r"[\s,]*")  # JSON values
 EVENTS = "events"  # the attribute that has a span's events
 OUTPUTS = ("output.value", "langfuse.observation.output", "traceloop.entity.output")
 KINDS: frozenset[str] = frozenset(get_args(SpanKind))
-_OPERATIONS: Mapping[str, SpanKind] = VOCABULARY["operations"]
-_ALSO: Mapping[str, SpanKind] = VOCABULARY["kinds"]
-_SCORE, _DISTANCE = names("score"), names("distance")
-_DOCUMENT = names("source")
-_START, _END = names("start"), names("end")
-_PAGES = names("pages")
+_NAMES = {key: names(key) for key in ("score", "distance", "source", "start", "end", "pages")}
 Attributes = dict[str, Any]
 
 
@@ -76,7 +80,7 @@ class ForeignSpan:
 
     def number(self, *names: str) -> int:
         """Return the first of these attributes that is a number, else 0."""
-        found = (_whole(self.attributes.get(name)) for name in names)
+        found = (whole(self.attributes.get(name)) for name in names)
         return next((one for one in found if one is not None), 0)
 
 
@@ -169,12 +173,20 @@ def _ordered(own: dict[str, ForeignSpan], skipped: Counter[str]) -> list[Foreign
     it starts.
     """
     mended: dict[str, ForeignSpan] = {}
+
+    def circular(id: str) -> bool:
+        seen, at = set[str](), id
+        while at and at in own and at not in seen:
+            seen.add(at)
+            at = (mended.get(at) or own[at]).parent
+        return at == id
+
     for id, span in own.items():
         parent = span.parent
         if parent and parent not in own:
             skipped["spans whose parent is missing, kept without one"] += 1
             parent = ""
-        elif parent and _circular(id, own, mended):
+        elif parent and circular(id):
             skipped["spans whose parents go in a circle, kept without one"] += 1
             parent = ""
         end = span.end
@@ -203,21 +215,13 @@ def _with_lists(spans: list[ForeignSpan]) -> list[ForeignSpan]:
     found = {span.id: span for span in spans}
     above: set[str] = set()  # spans with a list somewhere below them
     for span in reversed(spans):  # a step is behind the one above it
-        hits = _inferred(span) if span.id not in above else None
-        if hits is not None:
+        open_ = span.id not in above and span.hits is None and span.kind not in ("LLM", "EMBEDDING")
+        if open_ and (hits := tuple(_objects(listed(span.text(*OUTPUTS))))):
             kind = "RETRIEVER" if span.kind in ("CHAIN", "TOOL") and span.parent else span.kind
             found[span.id] = replace(span, hits=hits, kind=kind)
         if found[span.id].hits or span.id in above:
             above.add(span.parent)
     return [found[span.id] for span in spans]
-
-
-def _circular(id: str, own: Mapping[str, ForeignSpan], mended: Mapping[str, ForeignSpan]) -> bool:
-    seen, at = set[str](), id
-    while at and at in own and at not in seen:
-        seen.add(at)
-        at = (mended.get(at) or own[at]).parent
-    return at == id
 
 
 # Files.
@@ -243,26 +247,24 @@ def _documents(data: bytes, name: str, skipped: Counter[str]) -> Iterator[Any]:
         raise BadInput(f"{name}: nested too deeply") from None
     except ValueError as error:
         first = error
-    good = 0
-    for line in text.split("\n"):
-        if line.strip():
-            try:
-                document = json.loads(line)
-            except (ValueError, RecursionError):
-                skipped["lines that are not JSON"] += 1
-                continue
-            good += 1
-            yield document
-    if good:
-        return
-    skipped.clear()
-    for document in _whole_values(text, skipped):
-        good += 1
-        yield document
-    if not good:
+    lines = [line for line in text.split("\n") if line.strip()]
+    values = [value for line in lines if (value := _tried(lambda line=line: json.loads(line))) is not None]
+    if values:
+        skipped["lines that are not JSON"] += len(lines) - len(values)
+    else:
+        values = list(_whole_values(text, skipped))
+    if not values:
         raise BadInput(
             f"{name}: not a session bundle, and not JSON ({first}); expected traces as OTLP JSON"
         ) from None
+    yield from values
+
+
+def _tried(make: Callable[[], T]) -> T | None:
+    try:
+        return make()
+    except (ValueError, RecursionError):
+        return None
 
 
 def _whole_values(text: str, skipped: Counter[str]) -> Iterator[Any]:
@@ -294,23 +296,25 @@ def _spans(document: Any, skipped: Counter[str]) -> Iterator[ForeignSpan]:
             row = {name: column.get(key) for name, column in document.items() if isinstance(column, dict)}
             yield from _spans({"context.span_id": key, **row}, skipped)
     elif (source := source_of(document)) is not None:
-        for record in _records(source, document, skipped):
-            yield from _made(lambda record=record: _span(record), skipped)
+        tool, reader = source
+        for record in _read_or_skip(lambda: list(reader(document)), skipped, f"entries of {tool}") or ():
+            yield from _span(lambda record=record: record, skipped)
     elif "context" in document or "context.trace_id" in document:
-        yield from _made(lambda: _openinference(document), skipped)
-    elif inside := next((document[name] for name in _PAGES if isinstance(document.get(name), list)), None):
+        yield from _span(lambda: _openinference(document), skipped)
+    elif inside := next((v for n in _NAMES["pages"] if isinstance(v := document.get(n), list)), None):
         yield from _spans(inside, skipped)  # a page of an API
     else:
         yield from _no_span(skipped)
 
 
-def _records(
-    source: TraceSource, document: Mapping[str, Any], skipped: Counter[str]
-) -> Iterator[Mapping[str, Any]]:
+def _read_or_skip(make: Callable[[], T], skipped: Counter[str], what: str) -> T | None:
+    """Return what `make` reads, or count why it cannot be read."""
     try:
-        yield from source.records(document)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        skipped[f"entries of {source.NAME} that cannot be read ({shortened(_reason(error), 80)})"] += 1
+        return make()
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+        reason = str(error) if isinstance(error, ValueError) else type(error).__name__
+        skipped[f"{what} that cannot be read ({shortened(reason, 80)})"] += 1
+        return None
 
 
 def _no_span(skipped: Counter[str]) -> Iterator[ForeignSpan]:
@@ -318,32 +322,14 @@ def _no_span(skipped: Counter[str]) -> Iterator[ForeignSpan]:
     yield from ()
 
 
-def _made(make: Any, skipped: Counter[str]) -> Iterator[ForeignSpan]:
-    try:
-        span: ForeignSpan | None = make()
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
-        skipped[f"spans that cannot be read ({shortened(_reason(error), 80)})"] += 1
-        return
-    if span is not None:
-        yield span
-
-
-def _reason(error: BaseException) -> str:
-    return str(error) if isinstance(error, ValueError) else type(error).__name__
-
-
 def _otlp(document: Mapping[str, Any], skipped: Counter[str]) -> Iterator[ForeignSpan]:
-    for resource in _dicts(_either(document, "resourceSpans", "resource_spans"), skipped):
+    for resource in _dicts(either(document, "resourceSpans", "resource_spans"), skipped):
         about = _attributes((resource.get("resource") or {}).get("attributes"))
-        service = str(about.get("openinference.project.name") or about.get("service.name") or "")
-        scopes = _either(resource, "scopeSpans", "scope_spans", "instrumentationLibrarySpans")
+        service = str(either(about, "openinference.project.name", "service.name") or "")
+        scopes = either(resource, "scopeSpans", "scope_spans", "instrumentationLibrarySpans")
         for scope in _dicts(scopes, skipped):
             for span in _dicts(scope.get("spans"), skipped):
-                yield from _made(lambda span=span, service=service: _otlp_span(span, service), skipped)
-
-
-def _either(given: Mapping[str, Any], *names: str) -> Any:
-    return next((given[name] for name in names if name in given), None)
+                yield from _span(lambda span=span, service=service: _otlp_record(span, service), skipped)
 
 
 def _dicts(value: Any, skipped: Counter[str]) -> Iterator[dict[str, Any]]:
@@ -354,23 +340,21 @@ def _dicts(value: Any, skipped: Counter[str]) -> Iterator[dict[str, Any]]:
             skipped["entries that are no span"] += 1
 
 
-def _otlp_span(span: Mapping[str, Any], service: str) -> ForeignSpan:
+def _otlp_record(span: Mapping[str, Any], service: str) -> dict[str, Any]:
     status = span.get("status") or {}
     failed = status.get("code") in (2, "STATUS_CODE_ERROR", "ERROR")
     own = _attributes(span.get("attributes"))
-    return _span(
-        {
-            "trace_id": _either(span, "traceId", "trace_id"),
-            "span_id": _either(span, "spanId", "span_id"),
-            "parent_id": _either(span, "parentSpanId", "parent_span_id"),
-            "name": span.get("name"),
-            "start": _either(span, "startTimeUnixNano", "start_time_unix_nano"),
-            "end": _either(span, "endTimeUnixNano", "end_time_unix_nano"),
-            "error": status.get("message") or "failed" if failed else None,
-            "attributes": own | _events(span.get("events"), own),
-            "service": service,
-        }
-    )
+    return {
+        "trace_id": either(span, "traceId", "trace_id"),
+        "span_id": either(span, "spanId", "span_id"),
+        "parent_id": either(span, "parentSpanId", "parent_span_id"),
+        "name": span.get("name"),
+        "start": either(span, "startTimeUnixNano", "start_time_unix_nano"),
+        "end": either(span, "endTimeUnixNano", "end_time_unix_nano"),
+        "error": status.get("message") or "failed" if failed else None,
+        "attributes": own | _events(span.get("events"), own),
+        "service": service,
+    }
 
 
 def _events(given: Any, own: Attributes) -> Attributes:
@@ -383,65 +367,64 @@ def _events(given: Any, own: Attributes) -> Attributes:
             attributes = one.get("attributes")
             plain = attributes if isinstance(attributes, dict) else _attributes(attributes)
             found.append({"name": str(one.get("name") or ""), "attributes": plain})
-    judged = [_evaluation(one["attributes"]) for one in found if one["name"] == "gen_ai.evaluation.result"]
-    judged += [_evaluation(own)] if "gen_ai.evaluation.name" in own else []
+    given_ = [one["attributes"] for one in found if one["name"] == "gen_ai.evaluation.result"]
+    given_ += [own] if "gen_ai.evaluation.name" in own else []
+    parts = ("name", "score.value", "score.label", "explanation")
+    judged = [
+        feedback_of("OpenTelemetry", *(one.get(f"gen_ai.evaluation.{part}") for part in parts))
+        for one in given_
+    ]
     return ({EVENTS: found} if found else {}) | ({FEEDBACK: judged} if judged else {})
 
 
-def _evaluation(given: Mapping[str, Any]) -> dict[str, Any]:
-    name, value, label, note = (
-        given.get(f"gen_ai.evaluation.{part}")
-        for part in ("name", "score.value", "score.label", "explanation")
-    )
-    return feedback_of("OpenTelemetry", name, value, label, note)
-
-
-def _openinference(record: Mapping[str, Any]) -> ForeignSpan:
+def _openinference(record: Mapping[str, Any]) -> dict[str, Any]:
     """Read a span as Phoenix and Arize export it: nested, or a row of a data frame with dots in its names."""
     given: Attributes = {}
     _flatten("", record, given)
-    attributes = {
-        name.removeprefix("attributes."): v for name, v in given.items() if name.startswith("attributes.")
+    start = "attributes."
+    attributes = {name.removeprefix(start): v for name, v in given.items() if name.startswith(start)}
+    failed = str(either(given, "status_code", "statusCode", "status.status_code") or "").endswith("ERROR")
+    message = either(given, "status_message", "statusMessage", "status.description")
+    return {
+        "trace_id": either(given, "context.trace_id", "context.traceId"),
+        "span_id": either(given, "context.span_id", "context.spanId"),
+        "parent_id": either(given, "parent_id", "parentId"),
+        "name": given.get("name"),
+        "kind": either(given, "span_kind", "spanKind"),
+        "start": either(given, "start_time", "startTime"),
+        "end": either(given, "end_time", "endTime"),
+        "error": message or "failed" if failed else None,
+        "attributes": attributes | _events(record.get("events"), attributes),
+        "service": given.get("resource.attributes.service.name"),
     }
-    failed = str(_either(given, "status_code", "statusCode", "status.status_code") or "").endswith("ERROR")
-    message = _either(given, "status_message", "statusMessage", "status.description")
-    return _span(
-        {
-            "trace_id": _either(given, "context.trace_id", "context.traceId"),
-            "span_id": _either(given, "context.span_id", "context.spanId"),
-            "parent_id": _either(given, "parent_id", "parentId"),
-            "name": given.get("name"),
-            "kind": _either(given, "span_kind", "spanKind"),
-            "start": _either(given, "start_time", "startTime"),
-            "end": _either(given, "end_time", "endTime"),
-            "error": message or "failed" if failed else None,
-            "attributes": attributes | _events(record.get("events"), attributes),
-            "service": given.get("resource.attributes.service.name"),
-        }
-    )
 
 
 # Spans.
 
 
-def _span(record: Mapping[str, Any]) -> ForeignSpan:
+def _span(make: Callable[[], Mapping[str, Any]], skipped: Counter[str]) -> Iterator[ForeignSpan]:
+    """Yield the span of a record, or count why it cannot be read."""
+    span = _read_or_skip(lambda: _made(make()), skipped, "spans")
+    if span is not None:
+        yield span
+
+
+def _made(record: Mapping[str, Any]) -> ForeignSpan:
     """Read a span as `core.store.trace_sources` produces it."""
     trace, id, parent = (record.get(name) for name in ("trace_id", "span_id", "parent_id"))
     if not isinstance(trace, str) or not trace or not isinstance(id, str) or not id:
         raise ValueError("no trace id or span id")
     kind, error, attributes = record.get("kind"), record.get("error"), record.get("attributes") or {}
-    began, end = _nanoseconds(record.get("start")), record.get("end")
+    began, end = nanoseconds(record.get("start")), record.get("end")
+    texts = (trace, id, parent if isinstance(parent, str) else "", str(record.get("name") or "span"))
     span = ForeignSpan(
-        storable(trace)[:MAX_NAME],
-        storable(id)[:MAX_NAME],
-        storable(parent)[:MAX_NAME] if isinstance(parent, str) else "",
-        storable(str(record.get("name") or "span"))[:MAX_NAME],
-        _kind(kind, attributes),
-        began,
-        _nanoseconds(end) if end is not None else began,
-        storable(str(error)) if error else None,
-        attributes,
-        storable(str(record.get("service") or ""))[:MAX_NAME],
+        *(storable(one)[:MAX_NAME] for one in texts),
+        kind=_kind(kind, attributes),
+        start=began,
+        end=nanoseconds(end) if end is not None else began,
+        error=storable(str(error)) if error else None,
+        attributes=attributes,
+        service=storable(str(record.get("service") or ""))[:MAX_NAME],
     )
     hits, given = _hits(span)
     own: SpanKind = span.kind
@@ -457,8 +440,8 @@ def _kind(given: Any, attributes: Mapping[str, Any]) -> SpanKind:
     said = str(said or attributes.get("traceloop.span.kind") or "")
     if said.upper() in KINDS:
         return cast("SpanKind", said.upper())
-    operation = _OPERATIONS.get(str(attributes.get("gen_ai.operation.name") or ""))
-    return operation or _ALSO.get(said.lower(), "CHAIN")
+    operation = VOCABULARY["operations"].get(str(attributes.get("gen_ai.operation.name") or ""))
+    return cast("SpanKind", operation or VOCABULARY["kinds"].get(said.lower(), "CHAIN"))
 
 
 def _hits(span: ForeignSpan) -> tuple[tuple[ForeignHit, ...] | None, tuple[ForeignHit, ...]]:
@@ -472,15 +455,17 @@ def _hits(span: ForeignSpan) -> tuple[tuple[ForeignHit, ...] | None, tuple[Forei
     if isinstance(stated, str):
         parsed = parsed_text(stated)
         return tuple(_objects(parsed if isinstance(parsed, list) else [])), given
-    nested = tuple(_numbered(found, "gen_ai.retrieval.documents."))
-    if nested:
-        return tuple(_objects(nested)), given
-    if events := tuple(_objects(_of_events(found))):
-        return events, given
-    if span.kind in ("RETRIEVER", "RERANKER"):
-        output = span.text(*OUTPUTS)
-        return tuple(_objects(listed(output) or _list_in(parsed_text(output)))), given
-    return None, given
+    if objects := _numbered(found, "gen_ai.retrieval.documents.") or tuple(_objects(_of_events(found))):
+        return tuple(_objects(objects)) if isinstance(objects, list) else objects, given
+    if span.kind not in ("RETRIEVER", "RERANKER"):
+        return None, given
+    output = span.text(*OUTPUTS)
+    if not (texts := listed(output)):  # a list whose entries are only texts
+        value = parsed_text(output)
+        if isinstance(value, dict):
+            value = next((value[name] for name in LISTS if isinstance(value.get(name), list)), None)
+        texts = value if isinstance(value, list) else []
+    return tuple(_objects(texts)), given
 
 
 def _of_events(attributes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -492,13 +477,6 @@ def _of_events(attributes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         text = given.get("document") or given.get("text")
         metadata = given.get("metadata") or given.get("entity")
         yield {**given, "metadata": metadata, **({"content": text} if text else {}), "document": None}
-
-
-def _inferred(span: ForeignSpan) -> tuple[ForeignHit, ...] | None:
-    """Return the documents in the output of a step that is not marked as retrieval; None without any."""
-    if span.hits is not None or span.kind in ("LLM", "EMBEDDING"):
-        return None
-    return tuple(_objects(listed(span.text(*OUTPUTS)))) or None
 
 
 def _listed(attributes: Mapping[str, Any], prefix: str) -> Iterator[ForeignHit]:
@@ -542,35 +520,34 @@ def _objects(given: Iterable[Any]) -> Iterator[ForeignHit]:
 
 def _hit(one: Mapping[str, Any]) -> ForeignHit | None:
     one = document(one) or one
-    score = _first(one, _SCORE)
-    if score is None and (distance := _finite(_first(one, _DISTANCE))) is not None:
+    score = either(one, *_NAMES["score"])
+    if score is None and (distance := finite_number(either(one, *_NAMES["distance"]))) is not None:
         score = -distance  # the nearest first, as everywhere
-    metadata = _first(one, ("metadata", "meta", "extra_info"))
+    metadata = either(one, "metadata", "meta", "extra_info")
     metadata = parsed_text(metadata) if isinstance(metadata, str) else metadata
     metadata = {str(key): value for key, value in metadata.items()} if isinstance(metadata, dict) else {}
-    text = storable(_string(_first(one, TEXT)))
-    id = storable(_string(_first(one, ID) or _first(metadata, ("chunk_id", "id"))))[:MAX_NAME]
-    source = storable(_string(_first(metadata, _DOCUMENT) or _first(one, ("source", "url"))))[:MAX_NAME]
+    text, id, source, title = (
+        storable(string_of(value))
+        for value in (
+            either(one, *TEXT),
+            either(one, *ID) or either(metadata, "chunk_id", "id"),
+            either(metadata, *_NAMES["source"]) or either(one, "source", "url"),
+            either(metadata, "title", "file_name"),
+        )
+    )
     if not text and not id:
         return None
-    start, end = (_whole(_first(metadata, names)) for names in (_START, _END))
+    start, end = (whole(either(metadata, *_NAMES[side])) for side in ("start", "end"))
     placed = start is not None and end is not None and 0 <= start < end
     return ForeignHit(
-        source or id or "unnamed",
+        (source or id)[:MAX_NAME] or "unnamed",
         text[:MAX_TEXT],
-        id or None,
+        id[:MAX_NAME] or None,
         start if placed else None,
         end if placed else None,
-        _finite(score),
-        storable(_string(_first(metadata, ("title", "file_name"))))[:MAX_TITLE],
+        finite_number(score),
+        title[:MAX_TITLE],
     )
-
-
-def _list_in(value: Any) -> list[Any]:
-    """Return the list in a retriever's output whose entries are only texts."""
-    if isinstance(value, dict):
-        value = next((value[name] for name in LISTS if isinstance(value.get(name), list)), None)
-    return value if isinstance(value, list) else []
 
 
 # Values.
@@ -593,7 +570,7 @@ def _any_value(value: Any, depth: int) -> Any:
     for name, item in value.items():
         kind = name.replace("_", "").lower()
         if kind == "intvalue":
-            return _whole(item)
+            return whole(item)
         if kind in ("stringvalue", "boolvalue", "doublevalue", "bytesvalue"):
             return item
         if kind == "arrayvalue" and isinstance(item, dict):
@@ -615,50 +592,3 @@ def _flatten(name: str, value: Any, into: Attributes, depth: int = 0) -> None:
             _flatten(f"{name}.{key}" if name else str(key), item, into, depth + 1)
     elif value is not None:
         into[name] = storable(value) if isinstance(value, str) else value
-
-
-def _nanoseconds(value: Any) -> int:
-    """Convert a time to nanoseconds since 1970, from a number of any usual unit or from ISO 8601."""
-    if isinstance(value, str) and not value.strip().isdecimal():
-        value = datetime.fromisoformat(value.strip())
-    if isinstance(value, datetime):
-        return int((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() * 1e9)
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError("no time")
-    number = float(value) if isinstance(value, float) else int(value)
-    if not math.isfinite(number) or not 0 < number < 2**63:
-        raise ValueError("no time")
-    for above, factor in ((10**17, 1), (10**14, 10**3), (10**11, 10**6)):
-        if number >= above:
-            return int(number * factor)
-    return int(number * 10**9)
-
-
-def _first(given: Mapping[str, Any], names: Iterable[str]) -> Any:
-    return next((given[name] for name in names if given.get(name) not in (None, "")), None)
-
-
-def _string(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
-
-
-def _whole(value: Any) -> int | None:
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, str) and value.strip().lstrip("-").isdecimal():
-        value = int(value[:30])
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return value if isinstance(value, int) and abs(value) < 2**63 else None
-
-
-def _finite(value: Any) -> float | None:
-    try:
-        number = (
-            float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
-        )
-    except (ValueError, OverflowError):
-        return None
-    return number if number is not None and math.isfinite(number) else None

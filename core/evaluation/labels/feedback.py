@@ -12,7 +12,7 @@ from core.domain.types import Run
 from core.evaluation.labels import run_labels
 from core.evaluation.labels.run_labels import Report
 from core.store import Store
-from core.store.trace_sources.vocabulary import VOCABULARY
+from core.store.trace_sources.values import VOCABULARY
 
 _WORDS = VOCABULARY["feedback"]
 HALF = 0.5  # of a score from 0 to 1, below which it is bad

@@ -1,33 +1,239 @@
 """Exports of other tools as records with OpenInference's names, which `core.store.traces_in` reads.
 
-A tool is a module with `NAME`, `mine(document)` (whether a JSON document is its) and `records(document)`. A
-record has trace_id, span_id, parent_id, name, kind, start, end, error, and its attributes.
+A record has trace_id, span_id, parent_id, name, kind, start, end, error, and its attributes.
+
+Sources: Langfuse's public API (TraceWithFullDetails, Observation, Score, IngestionEvent), November 2026; the
+run data format of LangSmith's documentation, November 2026; mlflow.entities.Trace of MLflow 2.14 to 3.x.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
-from core.store.trace_sources import langfuse, langsmith, mlflow
+from core.store.trace_sources.values import FEEDBACK, VOCABULARY, either, feedback_of, names, opened, sides
 
-Record = dict[str, Any]
-
-
-class TraceSource(Protocol):
-    """A module of this package."""
-
-    @property
-    def NAME(self) -> str: ...  # noqa: N802 - a constant of a module
-
-    def mine(self, document: Mapping[str, Any], /) -> bool: ...
-
-    def records(self, document: Mapping[str, Any], /) -> Iterator[Record]: ...
-
-
-SOURCES: tuple[TraceSource, ...] = (langfuse, langsmith, mlflow)
+Document = Mapping[str, Any]
+Records = Iterator[dict[str, Any]]
+_KINDS = {  # what OpenInference calls otherwise; None for no kind
+    "SPAN": None,
+    "GENERATION": "LLM",
+    "CHAT_MODEL": "LLM",
+    "PARSER": "CHAIN",
+    "MEMORY": "CHAIN",
+    "UNKNOWN": None,
+}
+_TYPES = names("langfuse")
 
 
-def source_of(document: Mapping[str, Any]) -> TraceSource | None:
-    """Return the tool that wrote a JSON document; None for OTLP and OpenInference's own."""
-    return next((one for one in SOURCES if one.mine(document)), None)
+def source_of(document: Document) -> tuple[str, Callable[[Document], Records]] | None:
+    """Return the tool that wrote a JSON document and its reader; None for OTLP and OpenInference's own."""
+    whole = document["trace"] if isinstance(document.get("trace"), dict) else document
+    if (
+        isinstance(document.get("observations"), list)
+        or isinstance(opened(whole.get("observations")), list)
+        or (either(document, "traceId", "trace_id") is not None and document.get("type") in _TYPES)
+        or isinstance(document.get("batch"), list)
+    ):
+        return "Langfuse", _langfuse
+    if "run_type" in document and "id" in document:
+        return "LangSmith", _langsmith
+    data = opened(document.get("data"))
+    if "info" in document and isinstance(data, dict) and isinstance(data.get("spans"), list):
+        return "MLflow", _mlflow
+    return None
+
+
+def _langfuse(document: Document) -> Records:
+    """Yield the observations of a trace, an observation, or a batch of events; the trace above them."""
+    if isinstance(document.get("batch"), list):
+        yield from _batch(document["batch"])
+        return
+    given = document.get("trace")
+    trace = {**document, **given} if isinstance(given, dict) else document
+    observations = opened(either(document, "observations") or trace.get("observations"))
+    if observations is None:
+        yield from _observation(document)
+    else:
+        yield from _trace(trace, observations, opened(trace.get("scores")) or [])
+
+
+def _trace(trace: Document, observations: Any, scores: Any) -> Records:
+    """Convert a trace to the span above its observations."""
+    root = f"trace {trace.get('id')}"
+    inside = []
+    for one in observations if isinstance(observations, list) else ():
+        if not isinstance(one, dict):
+            yield {}
+            continue
+        parent = either(one, "parentObservationId", "parent_observation_id") or root
+        inside += _observation({"traceId": trace.get("id"), **one, "parentObservationId": parent})
+    begun = either(trace, "timestamp", "createdAt", "created_at")
+    if not inside and begun is None:
+        return
+    attributes = sides(trace.get("input"), trace.get("output"))
+    for name, of in (("session.id", ("sessionId", "session_id")), ("user.id", ("userId", "user_id"))):
+        if value := either(trace, *of):
+            attributes[name] = str(value)
+    attributes[FEEDBACK] = [
+        feedback_of(
+            "Langfuse",
+            one.get("name"),
+            one.get("value"),
+            either(one, "stringValue", "string_value"),
+            one.get("comment"),
+            either(one, "authorUserId", "author_user_id", "source"),
+        )
+        for one in scores
+        if isinstance(one, dict)
+    ]
+    yield {
+        "trace_id": trace.get("id"),
+        "span_id": root,
+        "name": trace.get("name"),
+        "kind": "CHAIN",
+        "start": min((one["start"] for one in inside if one["start"]), key=str, default=begun),
+        "end": max((one["end"] for one in inside if one["end"]), key=str, default=begun),
+        "attributes": attributes,
+    }
+    yield from inside
+
+
+def _observation(record: Document) -> Records:
+    kind = str(record.get("type") or "")
+    if kind == "EVENT":
+        return
+    attributes = sides(record.get("input"), record.get("output"))
+    if model := either(record, "model", "providedModelName", "provided_model_name"):
+        attributes["llm.model_name"] = str(model)
+    used = opened(either(record, "usageDetails", "usage_details", "usage"))
+    for name, attribute in VOCABULARY["tokens"].items():
+        if isinstance(used, dict) and used.get(name) is not None:
+            attributes[attribute] = used[name]
+    start = either(record, "startTime", "start_time")
+    message = str(either(record, "statusMessage", "status_message") or "failed")
+    yield {
+        "trace_id": either(record, "traceId", "trace_id"),
+        "span_id": record.get("id"),
+        "parent_id": either(record, "parentObservationId", "parent_observation_id"),
+        "name": record.get("name"),
+        "kind": _KINDS.get(kind, kind),
+        "start": start,
+        "end": either(record, "endTime", "end_time") or start,
+        "error": message if record.get("level") == "ERROR" else None,
+        "attributes": attributes,
+    }
+
+
+def _batch(events: list[Any]) -> Records:
+    """Merge the events that SDKs send: creations with the later updates."""
+    traces: dict[str, dict[str, Any]] = {}
+    observations: dict[str, dict[str, Any]] = {}
+    scores: dict[str, list[Any]] = {}
+    for event in events:
+        body = event.get("body") if isinstance(event, dict) else None
+        if not isinstance(body, dict):
+            yield {}
+            continue
+        kind = str(event.get("type") or "")
+        known = {name: value for name, value in body.items() if value is not None}
+        if kind.startswith("trace"):
+            traces.setdefault(str(body.get("id")), {}).update(known)
+        elif kind.startswith("score"):
+            scores.setdefault(str(body.get("traceId")), []).append(body)
+        else:
+            type_ = body.get("type") or kind.split("-")[0].upper()
+            observations.setdefault(str(body.get("id")), {"type": type_}).update(known)
+    by_trace: dict[str, list[Any]] = {}
+    for one in observations.values():
+        by_trace.setdefault(str(one.get("traceId")), []).append(one)
+    for id, inside in by_trace.items():
+        yield from _trace({**traces.get(id, {}), "id": id}, inside, scores.get(id, []))
+
+
+def _langsmith(document: Document, trace: str = "", parent: str = "") -> Records:
+    """Yield a run, nested by child_runs or flat, and the runs below it."""
+    id = str(document["id"])
+    order = str(document.get("dotted_order") or "").split(".")[0]
+    own = str(document.get("trace_id") or trace or order[-36:] or id)
+    about = opened(document.get("extra"))
+    about = about if isinstance(about, dict) else {}
+    metadata = about.get("metadata") or {}
+    asked = about.get("invocation_params") or {}
+    attributes = sides(document.get("inputs"), document.get("outputs"))
+    for name, value in (
+        ("llm.model_name", either(metadata, "ls_model_name") or either(asked, "model", "model_name")),
+        ("session.id", either(metadata, "session_id", "thread_id", "conversation_id")),
+    ):
+        if value:
+            attributes[name] = str(value)
+    for side, name in (("prompt", "llm.token_count.prompt"), ("completion", "llm.token_count.completion")):
+        if document.get(f"{side}_tokens"):
+            attributes[name] = document[f"{side}_tokens"]
+    stats = opened(document.get("feedback_stats"))
+    attributes[FEEDBACK] = [
+        feedback_of("LangSmith", name, one.get("avg"), next(iter(one.get("values") or ()), None))
+        for name, one in (stats.items() if isinstance(stats, dict) else ())
+        if isinstance(one, dict) and one.get("n", 1)
+    ]
+    yield {
+        "trace_id": own,
+        "span_id": id,
+        "parent_id": either(document, "parent_run_id") or parent,
+        "name": document.get("name"),
+        "kind": document.get("run_type"),
+        "start": document.get("start_time"),
+        "end": document.get("end_time") or document.get("start_time"),
+        "error": document.get("error"),
+        "attributes": attributes,
+        "service": document.get("session_name"),
+    }
+    for child in document.get("child_runs") or ():
+        if isinstance(child, dict):
+            yield from _langsmith(child, own, id)
+
+
+def _mlflow(document: Document) -> Records:
+    """Yield the spans of `Trace.to_dict` and `to_json`; the first without a parent has what was assessed."""
+    info = opened(document.get("info")) or {}
+    trace = str(either(info, "trace_id", "request_id") or "")
+    assessed = [_assessment(one) for one in info.get("assessments") or () if isinstance(one, dict)]
+    for span in opened(document["data"])["spans"]:
+        if not isinstance(span, dict):
+            yield {}
+            continue
+        context = span.get("context") or {}
+        given = {name: opened(value) for name, value in (span.get("attributes") or {}).items()}
+        attributes = sides(given.get("mlflow.spanInputs"), given.get("mlflow.spanOutputs"))
+        parent = either(span, "parent_id", "parent_span_id") or ""
+        if not parent:
+            attributes[FEEDBACK], assessed = assessed, []
+        kind = str(given.get("mlflow.spanType") or "")
+        status = opened(span.get("status"))
+        status = status if isinstance(status, dict) else {"code": status}
+        code = str(span.get("status_code") or status.get("code") or "")
+        message = span.get("status_message") or status.get("message")
+        if model := either(given, "mlflow.llm.model", "gen_ai.request.model"):
+            attributes["llm.model_name"] = str(model)
+        yield {
+            "trace_id": trace or either(context, "trace_id") or span.get("trace_id"),
+            "span_id": either(context, "span_id") or span.get("span_id"),
+            "parent_id": parent,
+            "name": span.get("name"),
+            "kind": _KINDS.get(kind, kind),
+            "start": either(span, "start_time", "start_time_unix_nano", "start_time_ns"),
+            "end": either(span, "end_time", "end_time_unix_nano", "end_time_ns"),
+            "error": str(message or "failed") if code.endswith("ERROR") else None,
+            "attributes": attributes,
+        }
+
+
+def _assessment(one: Document) -> dict[str, Any]:
+    value = one.get("value")
+    for name in ("feedback", "expectation"):
+        if isinstance(inner := one.get(name), dict):
+            value = inner.get("value")
+    source = one.get("source") or {}
+    who = either(source, "source_id", "source_type") if isinstance(source, dict) else source
+    name = either(one, "assessment_name", "name")
+    return feedback_of("MLflow", name, value, None, one.get("rationale"), who)

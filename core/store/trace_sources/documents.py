@@ -8,12 +8,11 @@ results of Chroma, Pinecone, Qdrant, Milvus, Elasticsearch.
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from core.store.trace_sources.vocabulary import names
+from core.store.trace_sources.values import names, parsed_text
 
 LISTS = names("lists")
 TEXT = names("text")
@@ -58,7 +57,7 @@ def document(value: Any) -> dict[str, Any] | None:
     if isinstance(value, str):
         found = printed(value) if "page_content=" in value[:200] else []
         return found[0] if len(found) == 1 else None
-    if isinstance(value, list | tuple) and len(value) == 2 and _number(value[1]):
+    if isinstance(value, list | tuple) and len(value) == 2 and type(value[1]) in (int, float):
         inner = document(value[0])
         return None if inner is None else {"score": value[1], **inner}
     if not isinstance(value, dict) or any(name in value for name in _SAID):
@@ -90,7 +89,11 @@ def printed(text: str) -> list[dict[str, Any]]:
         tree = None
     if tree is not None:
         calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-        found = [_called(call) for call in calls if getattr(call.func, "id", "") == "Document"]
+        found = [
+            {str(one.arg): _literal(ast.unparse(one.value)) for one in call.keywords}
+            for call in calls
+            if getattr(call.func, "id", "") == "Document"
+        ]
         return [one for one in found if one.get("page_content")]
     return [
         {
@@ -100,25 +103,6 @@ def printed(text: str) -> list[dict[str, Any]]:
         }
         for one in _PRINTED.finditer(text)
     ]
-
-
-def parsed_text(text: str) -> Any:
-    """Return the value of a text that is a JSON list, object or text; None for any other."""
-    text = text.strip()
-    try:
-        return json.loads(text) if text[:1] in ("[", "{", '"') and text else None
-    except (ValueError, RecursionError):
-        return None
-
-
-def _called(call: ast.Call) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for keyword in call.keywords:
-        try:
-            found[str(keyword.arg)] = ast.literal_eval(keyword.value)
-        except (ValueError, RecursionError):
-            continue
-    return found
 
 
 def _literal(text: str) -> Any:
@@ -149,7 +133,3 @@ def _columns(value: Mapping[str, Any]) -> list[dict[str, Any]]:
         }
         for at, (id, text) in enumerate(zip(ids, texts, strict=True))
     ]
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

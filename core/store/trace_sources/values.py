@@ -1,44 +1,53 @@
-"""Values of records: fields under several names, texts, and what people and judges said."""
+"""Values of records: names that frameworks and tools give to what a trace holds (vocabulary.toml), fields
+under several names, numbers and times in any usual form, and what people and judges said.
+"""
 
 from __future__ import annotations
 
 import json
+import math
+import tomllib
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-from core.store.trace_sources.documents import parsed_text
-
+VOCABULARY: dict[str, Any] = tomllib.loads(Path(__file__).with_name("vocabulary.toml").read_text("utf-8"))
 FEEDBACK = "feedback"  # the attribute that has what was said of a span, a list
-_SIDES = {
-    "input": "input.value",
-    "output": "output.value",
-    "inputs": "input.value",
-    "outputs": "output.value",
-}
+
+
+def names(key: str) -> tuple[str, ...]:
+    """Return a list of the vocabulary."""
+    return tuple(VOCABULARY[key])
 
 
 def either(record: Mapping[str, Any], *names: str) -> Any:
-    """Return the first of these fields that is there and not null."""
-    return next((record[name] for name in names if record.get(name) is not None), None)
+    """Return the first of these fields that is there, and neither null nor an empty text."""
+    return next((record[name] for name in names if record.get(name) not in (None, "")), None)
+
+
+def parsed_text(text: str) -> Any:
+    """Return the value of a text that is a JSON list, object or text; None for any other."""
+    text = text.strip()
+    try:
+        return json.loads(text) if text[:1] in ("[", "{", '"') and text else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def opened(value: Any) -> Any:
     """Return the value of a text that is JSON; any other as it is."""
-    if not isinstance(value, str):
-        return value
-    found = parsed_text(value)
+    found = parsed_text(value) if isinstance(value, str) else None
     return value if found is None else found
 
 
-def sides(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record's input and output as attributes."""
+def sides(given: Any, output: Any) -> dict[str, Any]:
+    """Return an input and an output as attributes."""
     found: dict[str, Any] = {}
-    for name, attribute in _SIDES.items():
-        if record.get(name) is not None:
-            value = opened(record[name])
-            found[attribute] = (
-                value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-            )
+    for name, value in (("input.value", opened(given)), ("output.value", opened(output))):
+        if value is not None:
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+            found[name] = text
     return found
 
 
@@ -57,3 +66,47 @@ def feedback_of(
         "note": str(note or ""),
         "who": str(who or ""),
     }
+
+
+def string_of(value: Any) -> str:
+    """Return a text or a number as text, anything else as ""."""
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
+
+
+def whole(value: Any) -> int | None:
+    """Return a whole number of 64 bits, also written as a text; None for anything else."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str) and value.strip().lstrip("-").isdecimal():
+        value = int(value[:30])
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, int) and abs(value) < 2**63 else None
+
+
+def finite_number(value: Any) -> float | None:
+    """Return a finite number, also written as a text; None for anything else."""
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def nanoseconds(value: Any) -> int:
+    """Convert a time to nanoseconds since 1970, from a number of any usual unit or from ISO 8601."""
+    if isinstance(value, str) and not value.strip().isdecimal():
+        value = datetime.fromisoformat(value.strip())
+    if isinstance(value, datetime):
+        return int((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() * 1e9)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError("no time")
+    number = float(value) if isinstance(value, float) else int(value)
+    if not math.isfinite(number) or not 0 < number < 2**63:
+        raise ValueError("no time")
+    for above, factor in ((10**17, 1), (10**14, 10**3), (10**11, 10**6)):
+        if number >= above:
+            return int(number * factor)
+    return int(number * 10**9)
