@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -153,7 +152,7 @@ def finish(
             dim=dim,
             vector_index="hnsw" if content.approximate else "flat",
             recall=recall,
-            built_at=now(),
+            built_at=manifest.now(),
             build_ms=stages.taken(),
             bytes=elsewhere + size_of(folder),
             reused=reused,
@@ -189,7 +188,7 @@ def add_vectors(
         embedder_identity=vectors.identity,
         dim=dim,
         recall=recall,
-        built_at=now(),
+        built_at=manifest.now(),
         build_ms=stages.taken(),
         bytes=size_of(folder),
         reused=reused,
@@ -200,11 +199,6 @@ def add_vectors(
         **{"tokens": 0, "cost": None, **vectors.paid()},
     )
     manifest.write(folder, info)
-
-
-def now() -> str:
-    """Return the time, ISO 8601, UTC."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def size_of(folder: Path) -> int:

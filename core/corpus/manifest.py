@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,11 @@ class CorpusInfo:
 
 
 _INFO = TypeAdapter(CorpusInfo)
+
+
+def now() -> str:
+    """Return the time, ISO 8601, UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def write(folder: Path, info: CorpusInfo) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.backends.base import Matrix
-from core.backends.pgvector import WORDS_OF, PassageTable, PgVectorIndex, StoredVectors, literal
+from core.backends.pgvector import WORDS_OF, PassageTable, PgVectorIndex, StoredVectors, literal, quoted
 from core.backends.postgres import VECTOR_EXTENSION, Connection, PostgresServer
 from core.backends.sparse import BM25Index
 from core.corpus import manifest
@@ -87,6 +87,14 @@ def let_go() -> None:
         server.close()
 
 
+def compose(statement: str, **parts: Composable | int | str) -> Composable:
+    """Return a statement whose {fields} are SQL, or a number or text that becomes a literal."""
+    from psycopg import sql
+
+    made = {name: sql.Literal(one) if isinstance(one, int | str) else one for name, one in parts.items()}
+    return sql.SQL(statement).format(**made)
+
+
 @dataclass(frozen=True)
 class Shape:
     """The SQL parts for reading passages."""
@@ -130,12 +138,8 @@ class ServedPassages(Stored):
 
     def document(self, id: str) -> tuple[Document, list[Passage]] | None:
         """Return a document with its passages in order, or None if the id is unknown."""
-        shape = self._shape
-        found = self._fetch(
-            "SELECT title, text, meta FROM {documents} WHERE id = %s",
-            (escaped(id),),
-            documents=shape.documents,
-        )
+        statement = "SELECT title, text, meta FROM {documents} WHERE id = %s"
+        found = self._fetch(statement, (escaped(id),))
         if not found:
             return None
         title, text, meta = found[0]
@@ -157,7 +161,6 @@ class ServedPassages(Stored):
             " OR strpos(lower(d.title), lower(%s)) > 0)"
             " ORDER BY d.id LIMIT %s",
             (escaped(after), sought, sought, limit),
-            documents=self._shape.documents,
         )
         return [Listed(unescaped(id), unescaped(title), count, stop or 0) for id, title, count, stop in found]
 
@@ -187,12 +190,7 @@ class ServedPassages(Stored):
 
     def everything(self) -> Iterator[tuple[int, Passage, Mapping[str, str]]]:
         """Every row with its passage and its document's metadata, in the order of rows."""
-        from psycopg import sql
-
-        shape = self._shape
-        statement = sql.SQL("SELECT {select}, {meta} FROM {relation} AS p ORDER BY {key}").format(
-            select=shape.select, meta=shape.meta, relation=shape.relation, key=shape.key
-        )
+        statement = self._statement("SELECT {select}, {meta} FROM {relation} AS p ORDER BY {key}")
         # A cursor of the server's, held past no transaction: texts come in portions.
         with self._server.streaming() as connection, connection.cursor(name="everything") as cursor:
             cursor.itersize = AT_ONCE
@@ -227,30 +225,21 @@ class ServedPassages(Stored):
 
     def _read(self, where: str, values: tuple[Any, ...]) -> list[tuple[int, Passage]]:
         """Return the passages that match `where`, each with its row."""
-        shape = self._shape
         rows = []
-        for key, *rest in self._fetch(
-            "SELECT {select} FROM {relation} AS p WHERE " + where,
-            values,
-            select=shape.select,
-            match=shape.match,
-        ):
+        for key, *rest in self._fetch("SELECT {select} FROM {relation} AS p WHERE " + where, values):
             row, passage = self._row(key), self._passage(rest)
             self._passages[row] = passage
             self._rows[passage.id] = row
             rows.append((row, passage))
         return rows
 
-    def _fetch(self, statement: str, values: tuple[Any, ...] = (), **parts: Any) -> list[Any]:
-        from psycopg import sql
+    def _fetch(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        made = self._statement(statement)
+        found: list[Any] = self._server.read(lambda c: c.execute(made, values).fetchall())
+        return found
 
-        said = sql.SQL(statement).format(relation=self._shape.relation, **parts)
-
-        def read(connection: Connection) -> list[Any]:
-            found: list[Any] = connection.execute(said, values).fetchall()
-            return found
-
-        return self._server.read(read)
+    def _statement(self, text: str) -> Composable:
+        return compose(text, **{name: part for name, part in vars(self._shape).items() if part is not None})
 
 
 def metadata(found: Any) -> dict[str, str]:
@@ -278,18 +267,20 @@ def table_names(corpus: str, fingerprint: str) -> Names:
 
 def relation(table: str) -> Composable:
     """Quote one of our tables."""
-    from psycopg import sql
+    return quoted(SCHEMA, table)
 
-    return sql.Identifier(SCHEMA, table)
+
+def _has_indexes(connection: Connection) -> bool:
+    table = f"{SCHEMA}.indexes"
+    return connection.execute("SELECT to_regclass(%s)", (table,)).fetchone()[0] is not None
 
 
 def record_of(connection: Connection, corpus: str, fingerprint: str) -> Mapping[str, Any] | None:
     """Return the record of a complete index, or None."""
-    if connection.execute("SELECT to_regclass(%s)", (f"{SCHEMA}.indexes",)).fetchone()[0] is None:
+    if not _has_indexes(connection):
         return None
-    found = connection.execute(
-        f"SELECT info FROM {SCHEMA}.indexes WHERE name = %s AND fingerprint = %s", (corpus, fingerprint)
-    ).fetchone()
+    statement = f"SELECT info FROM {SCHEMA}.indexes WHERE name = %s AND fingerprint = %s"
+    found = connection.execute(statement, (corpus, fingerprint)).fetchone()
     return dict(found[0]) if found else None
 
 
@@ -336,82 +327,60 @@ def fill(
     tick: Tick,
 ) -> None:
     """Make the tables and put all into them; `vectors`, shape (n, dim), in the order of rows."""
-    from psycopg import sql
-
-    dim = vectors.shape[1]
-    passage_table, document_table = relation(tables.passages), relation(tables.documents)
-    for table in (passage_table, document_table):
-        connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(table))
-    connection.execute(
-        sql.SQL(
-            'CREATE TABLE {} (id text COLLATE "C" NOT NULL, title text NOT NULL, text text NOT NULL,'
-            " meta jsonb NOT NULL)"
-        ).format(document_table)
-    )
-    connection.execute(
-        sql.SQL(
-            'CREATE TABLE {} (row int NOT NULL, id text COLLATE "C" NOT NULL, document text COLLATE "C"'
-            " NOT NULL, title text NOT NULL, text text NOT NULL, start int NOT NULL, stop int NOT NULL,"
-            " meta jsonb NOT NULL, vector vector({}) NOT NULL, words tsvector GENERATED ALWAYS AS"
-            " (to_tsvector({}::regconfig, left(title || ' ' || text, {}))) STORED)"
-        ).format(passage_table, sql.Literal(dim), sql.Literal(language), sql.Literal(WORDS_OF))
-    )
+    count, dim = vectors.shape
+    parts: dict[str, Any] = {"p": relation(tables.passages), "d": relation(tables.documents)}
+    parts |= {"dim": dim, "language": language, "most": WORDS_OF}
+    for statement in (
+        "DROP TABLE IF EXISTS {p}, {d}",
+        'CREATE TABLE {d} (id text COLLATE "C" NOT NULL, title text NOT NULL, text text NOT NULL,'
+        " meta jsonb NOT NULL)",
+        'CREATE TABLE {p} (row int NOT NULL, id text COLLATE "C" NOT NULL, document text COLLATE "C"'
+        " NOT NULL, title text NOT NULL, text text NOT NULL, start int NOT NULL, stop int NOT NULL,"
+        " meta jsonb NOT NULL, vector vector({dim}) NOT NULL, words tsvector GENERATED ALWAYS AS"
+        " (to_tsvector({language}::regconfig, left(title || ' ' || text, {most}))) STORED)",
+    ):
+        connection.execute(compose(statement, **parts))
     rows = (_record(_text(id), _text(title), _text(text), _json(meta)) for id, title, text, meta in documents)
-    _copied(connection, document_table, "id, title, text, meta", rows)
-    count = len(vectors)
+    _copied(connection, parts["d"], "id, title, text, meta", rows)
     head = struct.pack(">HH", dim, 0)
 
     def records() -> Iterator[bytes]:
         for row, passage, meta in passages:
             tick(row, count)
-            yield _record(
-                struct.pack(">i", row),
-                _text(passage.id),
-                _text(passage.doc_id),
-                _text(passage.title),
-                _text(passage.text),
-                struct.pack(">i", passage.start),
-                struct.pack(">i", passage.end),
-                _json(meta),
-                head + vectors[row].astype(">f4").tobytes(),
-            )
+            texts = map(_text, (passage.id, passage.doc_id, passage.title, passage.text))
+            numbers = (struct.pack(">i", one) for one in (passage.start, passage.end))
+            vector = head + vectors[row].astype(">f4").tobytes()
+            yield _record(struct.pack(">i", row), *texts, *numbers, _json(meta), vector)
 
-    _copied(connection, passage_table, "row, id, document, title, text, start, stop, meta, vector", records())
+    _copied(connection, parts["p"], "row, id, document, title, text, start, stop, meta, vector", records())
     tick(count, count)
 
 
 def add_keys(connection: Connection, tables: Names) -> None:
     """Create the indexes for finding passages by row, id, document, word and metadata."""
-    from psycopg import sql
-
-    passages, documents = relation(tables.passages), relation(tables.documents)
     for statement in (
         "ALTER TABLE {p} ADD PRIMARY KEY (row)",
         "CREATE UNIQUE INDEX ON {p} (id)",
         "CREATE INDEX ON {p} (document, start)",
         "CREATE INDEX ON {p} USING gin (words)",
         "ALTER TABLE {d} ADD PRIMARY KEY (id)",
+        "ANALYZE {p}, {d}",
     ):
-        connection.execute(sql.SQL(statement).format(p=passages, d=documents))
-    for table in (passages, documents):
-        connection.execute(sql.SQL("ANALYZE {}").format(table))
+        made = compose(statement, p=relation(tables.passages), d=relation(tables.documents))
+        connection.execute(made)
 
 
 def add_graph(connection: Connection, tables: Names, dim: int, memory_mb: int) -> None:
     """Create the HNSW graph of the vectors."""
-    from psycopg import sql
-
     if dim > MOST_DIMENSIONS:
         raise BadInput(
             f"vectors of {dim} dimensions: pgvector's HNSW takes {MOST_DIMENSIONS} at most; raise "
             "the setting exact_below above the number of passages to search exactly"
         )
     connection.execute("SELECT set_config('maintenance_work_mem', %s, true)", (f"{memory_mb}MB",))
-    connection.execute(
-        sql.SQL(
-            "CREATE INDEX ON {} USING hnsw (vector vector_ip_ops) WITH (m = {}, ef_construction = {})"
-        ).format(relation(tables.passages), sql.Literal(LINKS), sql.Literal(BUILD_EFFORT))
-    )
+    how = "USING hnsw (vector vector_ip_ops) WITH (m = {m}, ef_construction = {effort})"
+    table = relation(tables.passages)
+    connection.execute(compose(f"CREATE INDEX ON {{table}} {how}", table=table, m=LINKS, effort=BUILD_EFFORT))
 
 
 def activate(connection: Connection, corpus: str, fingerprint: str, info: Mapping[str, Any]) -> None:
@@ -423,24 +392,15 @@ def activate(connection: Connection, corpus: str, fingerprint: str, info: Mappin
     )
 
 
-def drop_tables(connection: Connection, corpus: str, keep: str = "") -> list[str]:
-    """Delete the indexes of a corpus but the one with fingerprint `keep`; the fingerprints deleted."""
-    from psycopg import sql
-
-    if connection.execute("SELECT to_regclass(%s)", (f"{SCHEMA}.indexes",)).fetchone()[0] is None:
-        return []
-    gone = [
-        fingerprint
-        for (fingerprint,) in connection.execute(
-            f"DELETE FROM {SCHEMA}.indexes WHERE name = %s AND fingerprint <> %s RETURNING fingerprint",
-            (corpus, keep),
-        ).fetchall()
-    ]
-    for fingerprint in gone:
+def drop_tables(connection: Connection, corpus: str, keep: str = "") -> None:
+    """Delete the indexes of a corpus but the one with fingerprint `keep`."""
+    if not _has_indexes(connection):
+        return
+    gone = f"DELETE FROM {SCHEMA}.indexes WHERE name = %s AND fingerprint <> %s RETURNING fingerprint"
+    for (fingerprint,) in connection.execute(gone, (corpus, keep)).fetchall():
         tables = table_names(corpus, fingerprint)
-        for table in (tables.passages, tables.documents):
-            connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(relation(table)))
-    return gone
+        names = {"p": relation(tables.passages), "d": relation(tables.documents)}
+        connection.execute(compose("DROP TABLE IF EXISTS {p}, {d}", **names))
 
 
 def table_size(connection: Connection, tables: Names) -> int:
@@ -452,44 +412,29 @@ def table_size(connection: Connection, tables: Names) -> int:
     return found
 
 
-def memory_for(count: int, dim: int) -> int:
-    """Megabytes of maintenance_work_mem that a graph needs to be built in memory, within bounds: one that
-    does not fit takes many times as long.
-    """
-    return int(min(MOST_MEMORY_MB, max(64, count * (4 * dim + 500) * 1.2 / 2**20)))
-
-
-def searched(tables: Names, dim: int, language: str, index: str) -> PassageTable:
-    """Return the passages of an index for search; `index` is "hnsw", or "" for exact search."""
-    from psycopg import sql
-
-    return PassageTable(
-        relation=relation(tables.passages),
-        key=sql.Identifier("row"),
-        match=sql.SQL("row = ANY(%s)"),
-        vector=sql.Identifier("vector"),
-        dim=dim,
-        row_of=list,
-        key_of=list,
-        index=index,
-        meta=lambda name: (sql.SQL("(meta ->> {})").format(literal(name)), True),
-        words=sql.Identifier("words"),
-        language=language,
-    )
-
-
 def search_of(
     server: PostgresServer, tables: Names, count: int, dim: int, language: str, kind: str
 ) -> PgVectorIndex:
-    """Open the search of an index; `kind` is "hnsw" or "flat"."""
-    return PgVectorIndex(server, searched(tables, dim, language, "hnsw" if kind == "hnsw" else ""), count)
+    """Open the search of an index; `kind` is "hnsw", or "flat" for exact search."""
+    table = PassageTable(
+        relation=relation(tables.passages),
+        key=quoted("row"),
+        match=compose("row = ANY(%s)"),
+        vector=quoted("vector"),
+        dim=dim,
+        row_of=list,
+        key_of=list,
+        index="hnsw" if kind == "hnsw" else "",
+        meta=lambda name: (compose("(meta ->> {name})", name=literal(name)), True),
+        words=quoted("words"),
+        language=language,
+    )
+    return PgVectorIndex(server, table, count)
 
 
 def _copied(connection: Connection, table: Composable, columns: str, rows: Iterable[bytes]) -> None:
     """Send rows by COPY in its binary form, which takes a third of the time of text for vectors."""
-    from psycopg import sql
-
-    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(table, sql.SQL(columns))
+    statement = compose(f"COPY {{table}} ({columns}) FROM STDIN (FORMAT binary)", table=table)
     with connection.cursor() as cursor, cursor.copy(statement) as copy:
         copy.write(b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0))
         waiting: list[bytes] = []
@@ -518,14 +463,12 @@ def _json(meta: Mapping[str, str]) -> bytes:
 
 def shape_of(tables: Names) -> Shape:
     """Return the SQL for reading the passages of an index built here."""
-    from psycopg import sql
-
     return Shape(
         relation=relation(tables.passages),
-        select=sql.SQL("row, id, document, title, text, start, stop"),
-        key=sql.SQL("row"),
-        match=sql.SQL("row = ANY(%s)"),
-        meta=sql.SQL("meta"),
+        select=compose("row, id, document, title, text, start, stop"),
+        key=compose("row"),
+        match=compose("row = ANY(%s)"),
+        meta=compose("meta"),
         documents=relation(tables.documents),
     )
 
@@ -590,8 +533,8 @@ class Place:
 
         What is interrupted leaves nothing behind. Raises Unavailable, BadInput, Cancelled.
         """
-        tables = table_names(self.name, fingerprint)
-        recall = 1.0
+        tables, recall = table_names(self.name, fingerprint), 1.0
+        count, dim = vectors.shape
         with self.server.writing(stages.cancel) as connection:
             prepare(connection, self.server)
             words = configuration(connection, language.partition("/")[0])
@@ -600,15 +543,18 @@ class Place:
             with stages.stage("index words in PostgreSQL"):
                 add_keys(connection, tables)
             if approximate:
-                count, dim = vectors.shape
+                # A graph that does not fit into memory takes many times as long to build.
+                memory = int(min(MOST_MEMORY_MB, max(64, count * (4 * dim + 500) * 1.2 / 2**20)))
                 with stages.stage("index vectors"), self._watched(connection, stages):
-                    add_graph(connection, tables, dim, memory_for(count, dim))
+                    add_graph(connection, tables, dim, memory)
             size = table_size(connection, tables)
-            told = {"words": words, "recall": recall, "bytes": size, "dim": vectors.shape[1]}
+            told = {"words": words, "recall": recall, "bytes": size, "dim": dim}
             activate(connection, self.name, fingerprint, told)
         if approximate:
             with stages.stage("check"):
-                recall = self._recall(tables, vectors)
+                sample = np.random.default_rng(0).choice(count, min(SAMPLE, count), replace=False)
+                index = search_of(self.server, tables, count, dim, "simple", "hnsw")
+                recall = index.recall(sample.tolist(), seconds=SAMPLE_S)
             with self.server.writing() as connection:
                 activate(connection, self.name, fingerprint, {**told, "recall": recall})
         return recall, size
@@ -617,12 +563,6 @@ class Place:
         """Delete the tables of this corpus but those of the index `keep`."""
         with self.server.writing() as connection:
             drop_tables(connection, self.name, keep)
-
-    def _recall(self, tables: Names, vectors: Matrix) -> float:
-        count, dim = vectors.shape
-        sample = np.random.default_rng(0).choice(count, min(SAMPLE, count), replace=False)
-        index = search_of(self.server, tables, count, dim, "simple", "hnsw")
-        return index.recall(sample.tolist(), seconds=SAMPLE_S)
 
     @contextmanager
     def _watched(self, connection: Connection, stages: Stages) -> Iterator[None]:

@@ -17,7 +17,6 @@ import time
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,13 +30,15 @@ from core.backends.pgvector import WORDS_OF, PassageTable, PgVectorIndex, Stored
 from core.backends.postgres import VECTOR_EXTENSION, Connection, PostgresServer
 from core.backends.terms import Analyzer, analyzer
 from core.corpus.chunk import WHOLE
-from core.corpus.manifest import CorpusInfo
+from core.corpus.manifest import CorpusInfo, now
 from core.corpus.passages import Listed
 from core.corpus.served import (
     AT_ONCE,
     ServedCorpus,
     ServedPassages,
     Shape,
+    compose,
+    configuration,
     metadata,
     server_of,
 )
@@ -61,6 +62,7 @@ BM25_UP_TO = 100_000  # passages whose texts are indexed in memory
 WORDS_UP_TO = 50_000  # passages that full text searches without an index of the server's
 SAMPLE, SAMPLE_S = 100, 10.0  # passages used as questions to measure recall, and the longest it may take
 TEXTS = ("text", "character varying", "character")
+OWN = (("id", "own"), ("vector", "vector"))  # columns of the settings, and what they are called when searched
 OPERATORS = {"ip": "<#>", "cosine": "<=>", "l2": "<->"}
 
 
@@ -105,7 +107,7 @@ def look(name: str, settings: Settings) -> Found:
 
     def looked() -> tuple[float, Found | RouteScopeError]:
         try:
-            return time.monotonic(), _look(name, spec, settings)
+            return time.monotonic(), _server(spec).read(lambda c: _look(c, name, spec, settings))
         except RouteScopeError as error:  # not asked again at each click either
             return time.monotonic(), error
 
@@ -114,6 +116,10 @@ def look(name: str, settings: Settings) -> Found:
     if isinstance(found, RouteScopeError):
         raise found
     return found
+
+
+def _server(spec: CorpusSettings) -> PostgresServer:
+    return server_of(Dsn(spec.dsn.get_secret_value()))
 
 
 @cache
@@ -158,8 +164,8 @@ class Table:
             if passages > self.settings.llm_context:
                 return passages, 0
             spec, found = self.settings.corpora[self.name], look(self.name, self.settings)
-            server = server_of(Dsn(spec.dsn.get_secret_value()))
-            return TablePassages(server, _shape(spec, found), _examined(self.name, self.settings).ids).size()
+            ids = _examined(self.name, self.settings).ids
+            return TablePassages(_server(spec), _shape(spec, found), ids).size()
         except RouteScopeError:
             return None  # `fingerprint` said why
 
@@ -202,9 +208,8 @@ class TableCorpus(ServedCorpus):
         found = look(name, settings)
         known = _examined(name, settings)
         info, ids = known.info, known.ids
-        server = server_of(Dsn(spec.dsn.get_secret_value()))
-        store = TablePassages(server, _shape(spec, found), ids)
-        index = PgVectorIndex(server, _table(spec, found, ids, unit=known.unit), len(ids))
+        store = TablePassages(_server(spec), _shape(spec, found), ids)
+        index = PgVectorIndex(_server(spec), _table(spec, found, ids, unit=known.unit), len(ids))
         words = _bm25(store, info) if _no_bm25(name, info.passages) is None else None
         self._open(info, store, StoredVectors(index), words, index)
         self.chosen = True  # its embedder is that of its vectors, whatever the setting says
@@ -285,14 +290,8 @@ class TablePassages(ServedPassages):
             yield from self._lines(range(start, min(start + AT_ONCE, len(self._ids))))
 
     def _lines(self, rows: Sequence[int]) -> Iterator[tuple[int, Passage, Mapping[str, str]]]:
-        shape = self._shape
-        found = self._fetch(
-            "SELECT {select}, {meta} FROM {relation} AS p WHERE {match}",
-            (self._keys(rows),),
-            select=shape.select,
-            meta=shape.meta,
-            match=shape.match,
-        )
+        statement = "SELECT {select}, {meta} FROM {relation} AS p WHERE {match}"
+        found = self._fetch(statement, (self._keys(rows),))
         for key, *parts, meta in sorted(found, key=lambda line: self._row(line[0])):
             yield self._row(key), self._passage(parts), metadata(meta)
 
@@ -313,69 +312,59 @@ def _bm25(store: TablePassages, info: CorpusInfo) -> sparse.BM25Index:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _look(name: str, spec: CorpusSettings, settings: Settings) -> Found:
+def _look(connection: Connection, name: str, spec: CorpusSettings, settings: Settings) -> Found:
+    """Return the state of a table. Raises BadInput for one that cannot be a corpus, Unavailable."""
+    where, dsn = f"[corpora.{name}]", Dsn(spec.dsn.get_secret_value())
     if not is_slug(name):
-        raise BadInput(
-            f"[corpora.{name}]: a corpus cannot be called {name!r}; use letters a-z, digits, dashes"
-        )
-    dsn = Dsn(spec.dsn.get_secret_value())
-    where = f"[corpora.{name}]"
-
-    def read(connection: Connection) -> Found:
-        if not connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone():
-            raise Unavailable(f"{where}: pgvector is not switched on in {dsn}: {VECTOR_EXTENSION}")
-        oid, table = _oid(connection, spec.table)
-        if oid is None:
-            raise BadInput(f"{where}: there is no table {spec.table!r} in {dsn} that its role may see")
-        rows = connection.execute(
-            "SELECT a.attname, format_type(a.atttypid, NULL), t.typname, a.atttypmod FROM pg_attribute a"
-            " JOIN pg_type t ON t.oid = a.atttypid WHERE a.attrelid = %s AND a.attnum > 0"
-            " AND NOT a.attisdropped ORDER BY a.attnum",
-            (oid,),
-        ).fetchall()
-        types = {column: kind for column, kind, _, _ in rows}
-        wanted = [spec.id, spec.text, spec.vector, *([spec.title] if spec.title else []), *spec.metadata]
-        for column in wanted:
-            if column not in types:
-                raise BadInput(
-                    f"{where}: table {spec.table} has no column {column!r}; it has: {', '.join(types)}"
-                )
-        for column in wanted:
-            may = "SELECT has_column_privilege(%s::oid, %s, 'SELECT')"
-            if not connection.execute(may, (oid, column)).fetchone()[0]:
-                raise Unavailable(
-                    f"{where}: the role {connection.info.user!r} may not read column {column!r} of "
-                    f"{spec.table}; its owner can: GRANT SELECT"
-                )
-        kind, modifier = next((typname, mod) for column, _, typname, mod in rows if column == spec.vector)
-        if kind not in ("vector", "halfvec"):
+        raise BadInput(f"{where}: a corpus cannot be called {name!r}; use letters a-z, digits, dashes")
+    if not connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone():
+        raise Unavailable(f"{where}: pgvector is not switched on in {dsn}: {VECTOR_EXTENSION}")
+    oid, table = _oid(connection, spec.table)
+    if oid is None:
+        raise BadInput(f"{where}: there is no table {spec.table!r} in {dsn} that its role may see")
+    rows = connection.execute(
+        "SELECT a.attname, format_type(a.atttypid, NULL), t.typname, a.atttypmod,"
+        " has_column_privilege(a.attrelid, a.attnum, 'SELECT') FROM pg_attribute a"
+        " JOIN pg_type t ON t.oid = a.atttypid WHERE a.attrelid = %s AND a.attnum > 0"
+        " AND NOT a.attisdropped ORDER BY a.attnum",
+        (oid,),
+    ).fetchall()
+    columns = {column: facts for column, *facts in rows}
+    types = {column: kind for column, kind, *_ in rows}
+    texts = [spec.text, *([spec.title] if spec.title else [])]
+    for column in (spec.id, spec.vector, *texts, *spec.metadata):
+        if column not in types:
             raise BadInput(
-                f"{where}: column {spec.vector!r} is of type {types[spec.vector]}; a corpus needs vector or "
-                f"halfvec of pgvector: ALTER TABLE ... ALTER COLUMN ... TYPE vector(N)"
+                f"{where}: table {spec.table} has no column {column!r}; it has: {', '.join(types)}"
             )
-        for column in (spec.text, *([spec.title] if spec.title else [])):
-            if types[column] not in TEXTS:
-                raise BadInput(f"{where}: column {column!r} is of type {types[column]}; a corpus needs text")
-        dim = modifier if modifier > 0 else _dimensions(connection, spec, table, where)
-        index, operator = _vector_index(connection, oid, spec.vector)
-        words, language = _word_index(connection, oid, spec)
-        facts = [
-            dsn.plain(),
-            spec.model_dump(mode="json", exclude={"dsn"}),
-            oid,
-            types,
-            dim,
-            index,
-            operator,
-            words,
-            language,
-            embedder_identity(spec.embedder or settings.embedder, settings),
-            _changes(connection, oid),
-        ]
-        digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
-        return Found(oid, table, types, dim, index, operator, words, language, digest)
-
-    return server_of(dsn).read(read)
+        if not columns[column][-1]:
+            raise Unavailable(
+                f"{where}: the role {connection.info.user!r} may not read column {column!r} of "
+                f"{spec.table}; its owner can: GRANT SELECT"
+            )
+    _, kind, modifier, _ = columns[spec.vector]
+    if kind not in ("vector", "halfvec"):
+        raise BadInput(
+            f"{where}: column {spec.vector!r} is of type {types[spec.vector]}; a corpus needs vector or "
+            f"halfvec of pgvector: ALTER TABLE ... ALTER COLUMN ... TYPE vector(N)"
+        )
+    if wrong := next((column for column in texts if types[column] not in TEXTS), None):
+        raise BadInput(f"{where}: column {wrong!r} is of type {types[wrong]}; a corpus needs text")
+    dim = modifier if modifier > 0 else _dimensions(connection, spec, table, where)
+    index, operator = _vector_index(connection, oid, spec.vector)
+    words, language = _word_index(connection, oid, spec)
+    named = spec.model_dump(mode="json", exclude={"dsn"})
+    by = embedder_identity(spec.embedder or settings.embedder, settings)
+    state = (types, dim, index, operator, words, language)
+    # Rows ever inserted, changed and deleted, partitions included.
+    changes = connection.execute(
+        "SELECT coalesce(sum(n_tup_ins), 0)::bigint, coalesce(sum(n_tup_upd), 0)::bigint,"
+        " coalesce(sum(n_tup_del), 0)::bigint FROM pg_stat_all_tables WHERE relid = %s::oid OR relid IN"
+        " (SELECT relid FROM pg_partition_tree(%s::oid::regclass))",
+        (oid, oid),
+    ).fetchone()
+    facts = [dsn.plain(), named, oid, *state, by, list(changes)]
+    return Found(oid, table, *state, hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16])
 
 
 def _oid(connection: Connection, table: str) -> tuple[int | None, tuple[str, ...]]:
@@ -391,19 +380,14 @@ def _oid(connection: Connection, table: str) -> tuple[int | None, tuple[str, ...
 
 
 def _dimensions(connection: Connection, spec: CorpusSettings, table: tuple[str, ...], where: str) -> int:
-    """Of a column that does not say them: those of all its vectors."""
-    from psycopg import sql
-
-    found = connection.execute(
-        sql.SQL("SELECT DISTINCT vector_dims({}::vector) FROM {} WHERE {} IS NOT NULL LIMIT 3").format(
-            quoted(spec.vector), quoted(*table), quoted(spec.vector)
-        ),
-        (),  # so that a doubled % is one
-    ).fetchall()
+    """Return the dimensions that all vectors of a column have, which does not say them."""
+    statement = "SELECT DISTINCT vector_dims({v}::vector) FROM {t} WHERE {v} IS NOT NULL LIMIT 3"
+    made = compose(statement, v=quoted(spec.vector), t=quoted(*table))
+    found = connection.execute(made, ()).fetchall()  # with parameters, so that a doubled % is one
     if len(found) != 1:
         had = ", ".join(str(dim) for (dim,) in sorted(found)) or "none"
         raise BadInput(
-            f"{where}: column {spec.vector!r} holds vectors of different dimensions ({had}), or none"
+            f"{where}: column {spec.vector!r} has vectors of different dimensions ({had}), or none"
         )
     return int(found[0][0])
 
@@ -429,8 +413,7 @@ def _word_index(connection: Connection, oid: int, spec: CorpusSettings) -> tuple
     """Return the expression of a GIN index of to_tsvector, as the server writes it, or an indexed tsvector
     column, or ""; and the configuration for questions.
     """
-    known = connection.execute("SELECT 1 FROM pg_ts_config WHERE cfgname = %s", (spec.language,)).fetchone()
-    language = spec.language if known else "simple"
+    language = configuration(connection, spec.language)
     found = connection.execute(
         "SELECT pg_get_indexdef(i.indexrelid, 1, true) FROM pg_index i"
         " JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am am ON am.oid = c.relam"
@@ -446,17 +429,6 @@ def _word_index(connection: Connection, oid: int, spec: CorpusSettings) -> tuple
     return "", language
 
 
-def _changes(connection: Connection, oid: int) -> list[int]:
-    """Count the rows ever inserted, changed and deleted, partitions included."""
-    found = connection.execute(
-        "SELECT coalesce(sum(n_tup_ins), 0)::bigint, coalesce(sum(n_tup_upd), 0)::bigint,"
-        " coalesce(sum(n_tup_del), 0)::bigint FROM pg_stat_all_tables WHERE relid = %s::oid OR relid IN"
-        " (SELECT relid FROM pg_partition_tree(%s::oid::regclass))",
-        (oid, oid),
-    ).fetchone()
-    return list(found)
-
-
 def _examined(name: str, settings: Settings) -> Examined:
     """Return the content of a table with the sorted ids of its passages."""
     spec, found = settings.corpora[name], look(name, settings)
@@ -464,31 +436,24 @@ def _examined(name: str, settings: Settings) -> Examined:
 
 
 def _examine(name: str, spec: CorpusSettings, found: Found, settings: Settings) -> Examined:
-    from psycopg import sql
-
-    began = time.perf_counter()
-    dsn = Dsn(spec.dsn.get_secret_value())
-    server = server_of(dsn)
+    began, server = time.perf_counter(), _server(spec)
+    id, text, vector = map(quoted, (spec.id, spec.text, spec.vector))
+    counting = compose(
+        "SELECT count(*) FILTER (WHERE {id} IS NULL), count(*) FILTER (WHERE {text} IS NULL),"
+        " count(*) FILTER (WHERE {vector} IS NULL),"
+        " count(*) FILTER (WHERE octet_length({text}) > {most}),"
+        " min(vector_dims({vector}::vector)), max(vector_dims({vector}::vector)),"
+        " coalesce(bool_and(abs(vector_norm({vector}::vector) - 1) < 1e-3), true) FROM {table}",
+        **{"id": id, "text": text, "vector": vector, "table": quoted(*found.table)},
+        most=LONGEST,
+    )
+    listing = compose("SELECT id FROM {relation} AS p", relation=_shape(spec, found).relation)
 
     def read(connection: Connection) -> tuple[Any, list[str], int]:
-        table = quoted(*found.table)
-        id, text, vector = map(quoted, (spec.id, spec.text, spec.vector))
-        counts = connection.execute(
-            sql.SQL(
-                "SELECT count(*) FILTER (WHERE {id} IS NULL), count(*) FILTER (WHERE {text} IS NULL),"
-                " count(*) FILTER (WHERE {vector} IS NULL),"
-                " count(*) FILTER (WHERE octet_length({text}) > {most}),"
-                " min(vector_dims({vector}::vector)), max(vector_dims({vector}::vector)),"
-                " coalesce(bool_and(abs(vector_norm({vector}::vector) - 1) < 1e-3), true) FROM {table}"
-            ).format(id=id, text=text, vector=vector, table=table, most=sql.Literal(LONGEST)),
-            (),
-        ).fetchone()
-        ids = connection.execute(
-            sql.SQL("SELECT id FROM {relation} AS p").format(relation=_shape(spec, found).relation),
-            (),
-        ).fetchall()
+        counts = connection.execute(counting, ()).fetchone()
+        ids = sorted(unescaped(id) for (id,) in connection.execute(listing, ()).fetchall())
         size = connection.execute("SELECT pg_total_relation_size(%s::oid)", (found.oid,)).fetchone()[0]
-        return counts, sorted(unescaped(id) for (id,) in ids), int(size)
+        return counts, ids, int(size)
 
     (no_id, no_text, no_vector, long, least, most, unit), ids, size = server.read(read)
     where = f"[corpora.{name}]"
@@ -523,12 +488,12 @@ def _examine(name: str, spec: CorpusSettings, found: Found, settings: Settings) 
         dim=found.dim,
         vector_index=found.index or "flat",
         recall=1.0,
-        built_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        built_at=now(),
         build_ms={},
         bytes=size,
         reused=len(ids),
         notes=tuple(notes),
-        place=dsn.plain(),
+        place=Dsn(spec.dsn.get_secret_value()).plain(),
     )
     index = PgVectorIndex(server, _table(spec, found, ids, unit=bool(unit)), len(ids))
     recall = 1.0
@@ -542,77 +507,73 @@ def _examine(name: str, spec: CorpusSettings, found: Found, settings: Settings) 
 
 def _rows(spec: CorpusSettings, found: Found, columns: Composable) -> Composable:
     """`columns` of the rows that are passages: those with an id, a text and a vector."""
-    from psycopg import sql
-
     id, text, vector = map(quoted, (spec.id, spec.text, spec.vector))
-    return sql.SQL(
-        "(SELECT {columns} FROM {table} WHERE {id} IS NOT NULL AND {text} IS NOT NULL"
-        " AND {vector} IS NOT NULL)"
-    ).format(columns=columns, table=quoted(*found.table), id=id, text=text, vector=vector)
+    statement = (
+        "(SELECT {columns} FROM {table} WHERE {id} IS NOT NULL AND {text} IS NOT NULL AND {v} IS NOT NULL)"
+    )
+    return compose(statement, columns=columns, table=quoted(*found.table), id=id, text=text, v=vector)
 
 
 def _shape(spec: CorpusSettings, found: Found) -> Shape:
     """Return the SQL for reading passages from the table."""
-    from psycopg import sql
-
-    id, text = quoted(spec.id), quoted(spec.text)
-    title = quoted(spec.title) if spec.title else sql.SQL("NULL::text")
-    plain = [name for name in spec.metadata if not _is_json(found, name)]
-    meta: list[Composable] = [
-        sql.SQL("jsonb_build_object({})").format(
-            sql.SQL(", ").join(sql.SQL("{}::text, {}").format(literal(name), quoted(name)) for name in plain)
-        )
-    ]
+    title = quoted(spec.title) if spec.title else compose("NULL::text")
+    pairs, objects = list[Composable](), list[Composable]()
     for name in spec.metadata:
         if _is_json(found, name):
-            part = "CASE jsonb_typeof({0}::jsonb) WHEN 'object' THEN {0}::jsonb ELSE '{{}}'::jsonb END"
-            meta.append(sql.SQL(part).format(quoted(name)))
-    columns = sql.SQL(
+            part = "CASE jsonb_typeof({o}::jsonb) WHEN 'object' THEN {o}::jsonb ELSE '{{}}'::jsonb END"
+            objects.append(compose(part, o=quoted(name)))
+        else:
+            pairs.append(compose("{name}::text, {column}", name=literal(name), column=quoted(name)))
+    meta = [compose("jsonb_build_object({pairs})", pairs=_joined(", ", pairs)), *objects]
+    columns = compose(
         "{id} AS own, {id}::text AS id, coalesce({title}, '') AS title, left({text}, {most}) AS text,"
-        " 0 AS start, least(char_length({text}), {most}) AS stop, {meta} AS meta"
-    ).format(id=id, title=title, text=text, most=sql.Literal(LONGEST), meta=sql.SQL(" || ").join(meta))
+        " 0 AS start, least(char_length({text}), {most}) AS stop, {meta} AS meta",
+        **{"id": quoted(spec.id), "text": quoted(spec.text), "title": title, "meta": _joined(" || ", meta)},
+        most=LONGEST,
+    )
     return Shape(
         relation=_rows(spec, found, columns),
-        select=sql.SQL("id, id, id, title, text, start, stop"),
-        key=sql.SQL("id"),
+        select=compose("id, id, id, title, text, start, stop"),
+        key=compose("id"),
         match=_match(spec, found),
-        meta=sql.SQL("meta"),
+        meta=compose("meta"),
         documents=None,
     )
 
 
-def _table(spec: CorpusSettings, found: Found, ids: Sequence[str], *, unit: bool) -> PassageTable:
-    """Return the SQL for searching the table."""
+def _joined(between: str, parts: Sequence[Composable]) -> Composable:
     from psycopg import sql
 
+    return sql.SQL(between).join(parts)
+
+
+def _table(spec: CorpusSettings, found: Found, ids: Sequence[str], *, unit: bool) -> PassageTable:
+    """Return the SQL for searching the table."""
     words: Composable | None = None
     if found.words:
-        words = sql.SQL(found.words.replace("%", "%%"))  # the server's own text of its own index
+        words = compose(
+            found.words.replace("%", "%%").replace("{", "{{").replace("}", "}}")
+        )  # the server's own
     elif len(ids) <= WORDS_UP_TO:
-        words = sql.SQL("to_tsvector({}::regconfig, left({}, {}))").format(
-            sql.Literal(found.language), quoted(spec.text), sql.Literal(WORDS_OF)
-        )
-    columns = [
-        sql.SQL("{} AS own, {} AS vector").format(quoted(spec.id), quoted(spec.vector)),
-        *([sql.SQL("{} AS words").format(words)] if words is not None else []),
-        *(
-            sql.SQL("{} AS {}").format(quoted(name), quoted(f"meta_{at}"))
-            for at, name in enumerate(spec.metadata)
-        ),
-    ]
+        statement = "to_tsvector({language}::regconfig, left({text}, {most}))"
+        words = compose(statement, language=found.language, text=quoted(spec.text), most=WORDS_OF)
+    columns = [compose(f"{{c}} AS {name}", c=quoted(getattr(spec, of))) for of, name in OWN]
+    columns += [compose("{words} AS words", words=words)] if words is not None else []
+    named = ((quoted(name), quoted(f"meta_{at}")) for at, name in enumerate(spec.metadata))
+    columns += [compose("{c} AS {name}", c=column, name=name) for column, name in named]
 
     def meta(name: str) -> tuple[Composable, bool] | None:
         for at, column in enumerate(spec.metadata):
             own = quoted(f"meta_{at}")
             if _is_json(found, column):
-                return sql.SQL("({}::jsonb ->> {})").format(own, literal(name)), True
+                return compose("({own}::jsonb ->> {name})", own=own, name=literal(name)), True
             if column == name:
                 return own, False
         return None
 
     return PassageTable(
-        relation=sql.SQL("{} AS passages").format(_rows(spec, found, sql.SQL(", ").join(columns))),
-        key=sql.SQL("own::text"),
+        relation=compose("{rows} AS passages", rows=_rows(spec, found, _joined(", ", columns))),
+        key=compose("own::text"),
         match=_match(spec, found),
         vector=quoted("vector"),
         dim=found.dim,
@@ -639,6 +600,4 @@ def _is_json(found: Found, column: str) -> bool:
 
 def _match(spec: CorpusSettings, found: Found) -> Composable:
     """Return the test whether an id is among a list, compared in its own type, so that its index applies."""
-    from psycopg import sql
-
-    return sql.SQL("own = ANY(%s::text[]::" + found.types[spec.id].replace("%", "%%") + "[])")
+    return compose("own = ANY(%s::text[]::" + found.types[spec.id].replace("%", "%%") + "[])")
