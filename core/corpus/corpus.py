@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +25,7 @@ from core.corpus.passages import Listed, PassageStore, Stored
 from core.corpus.types import Document, FileRecord
 from core.domain.errors import BadInput, Unavailable
 from core.domain.filters import Filter
+from core.domain.once import Once
 from core.domain.program import COMMAND
 from core.domain.text import composed, searchable
 from core.domain.types import Hit, Passage, Ranking
@@ -77,13 +77,7 @@ class Corpus:
         self.by = ""  # the folder of vectors of another embedder; empty: its own
         self.base = self  # the corpus whose passages these are
         self._store, self._vectors, self._index, self._found_words = store, vectors, index, words
-        self._lock = threading.Lock()
-        self._second: RankBM25Index | None = None
-        self._codes: dict[Kind, QuantisedIndex] = {}
-        self._coding = threading.Lock()
-        self._source: SourceText | None = None
-        self._reading = threading.Lock()
-        self._second_lock = threading.Lock()  # its own: making it takes seconds, and stops no other search
+        self._made: Once[str, Any] = Once()  # what is read or computed on first use, by name
 
     def close(self) -> None:
         """Let go of the files."""
@@ -147,13 +141,13 @@ class Corpus:
     @property
     def source_text(self) -> SourceText:
         """The passages' text with their titles, for `grep`; read once, which no route's time counts."""
-        if self._source is None:
-            with aside("the text is read"), self._reading:
-                if self._source is None:
-                    self._source = SourceText(
-                        searchable(passage.title, passage.text) for _, passage, _ in self.everything()
-                    )
-        return self._source
+
+        def read() -> SourceText:
+            return SourceText(searchable(one.title, one.text) for _, one, _ in self.everything())
+
+        with aside("the text is read"):
+            found: SourceText = self._made.get("text", read)
+        return found
 
     def documents(self, holding: str = "", after: str = "", limit: int = 100) -> list[Listed]:
         """Up to `limit` documents by id, from the one behind `after`, whose id or title holds `holding`."""
@@ -208,13 +202,14 @@ class Corpus:
 
         `engine` computes it: "bm25s", the stored index, or "rank-bm25", built in memory on first use.
         """
-        engines: dict[str, Callable[[], SparseIndex]] = {
-            "bm25s": lambda: self._words,
-            "rank-bm25": self._second_words,
-        }
-        if engine not in engines:
-            raise BadInput(f"unknown BM25 engine {engine!r}; known: {', '.join(engines)}")
-        return self._hits(engines[engine]().search(text, k, self.allowed(where)))
+        if engine not in ("bm25s", "rank-bm25"):
+            raise BadInput(f"unknown BM25 engine {engine!r}; known: bm25s, rank-bm25")
+        index: SparseIndex = self._words
+        if engine == "rank-bm25":
+            words = self._words
+            texts = self._store.texts
+            index = self._made.get(engine, lambda: RankBM25Index(texts(), words.analyzer, words.k1, words.b))
+        return self._hits(index.search(text, k, self.allowed(where)))
 
     def search_terms(
         self, terms: Mapping[str, float], k: int, told: int = 0, where: Sequence[Filter] = ()
@@ -236,11 +231,12 @@ class Corpus:
         """Return the `k` passages whose coded vectors are nearest to `vector`, shape (dim,), and the bytes of
         all codes, which are computed on first use.
         """
-        with self._coding:
-            if kind not in self._codes:
-                parts = (range(at, min(at + BLOCK, self.size)) for at in range(0, self.size, BLOCK))
-                self._codes[kind] = QuantisedIndex(map(self.vectors, parts), self.info.dim, kind)
-        codes = self._codes[kind]
+
+        def code() -> QuantisedIndex:
+            parts = (range(at, min(at + BLOCK, self.size)) for at in range(0, self.size, BLOCK))
+            return QuantisedIndex(map(self.vectors, parts), self.info.dim, kind)
+
+        codes: QuantisedIndex = self._made.get(kind, code)
         return self._hits(codes.search(vector, k, self.allowed(where))), codes.bytes
 
     def why_no_words(self, text: str) -> str:
@@ -265,12 +261,9 @@ class Corpus:
         """
         index = self._nearest()
         if isinstance(index, PgVectorIndex):
-            found = (
-                index.search_exact(vector, k, where=where)
-                if exact
-                else index.search(vector, k, effort=effort, where=where)
-            )
-            return self._hits(found)
+            if exact:
+                return self._hits(index.search_exact(vector, k, where=where))
+            return self._hits(index.search(vector, k, effort=effort, where=where))
         if not self.size:
             return ()
         if (allowed := self.allowed(where)) is not None:
@@ -349,21 +342,15 @@ class Corpus:
 
     def _nearest(self) -> FaissIndex | PgVectorIndex:
         """Return the vector index, loaded on first use."""
-        with self._lock:
-            if self._index is None:
-                graph = None
-                if self.folder is not None and self.info.vector_index == "hnsw":
-                    graph = self.folder / manifest.GRAPH
-                self._index = FaissIndex(cast("Matrix", self._vectors), graph)  # others come with theirs
+        if self._index is not None:
             return self._index
 
-    def _second_words(self) -> RankBM25Index:
-        """Return the passages' terms in rank-bm25, computed on first use."""
-        with self._second_lock:
-            if self._second is None:
-                words = self._words
-                self._second = RankBM25Index(self._store.texts(), words.analyzer, words.k1, words.b)
-            return self._second
+        def load() -> FaissIndex:
+            graph = self.folder / manifest.GRAPH if self.folder and self.info.vector_index == "hnsw" else None
+            return FaissIndex(cast("Matrix", self._vectors), graph)  # others come with theirs
+
+        found: FaissIndex = self._made.get("nearest", load)
+        return found
 
     def _fits(self, vectors: Matrix | Vector) -> None:
         if vectors.shape[-1] != self.info.dim:

@@ -26,7 +26,6 @@ from core.corpus.enrichments.keys import Listed
 from core.corpus.enrichments.recipe import Tools
 from core.corpus.manifest import GRAPH
 from core.domain.settings import Settings
-from core.domain.types import Passage
 
 EdgeKind = Literal["mention", "relation", "alike"]
 KINDS: tuple[EdgeKind, ...] = ("mention", "relation", "alike")
@@ -87,7 +86,9 @@ class RuleGraph:
         with tools.stages.stage("find entities"):
             for row, passage, _ in corpus.everything():
                 tools.stages.tick(row, corpus.size)
-                lines = [[_titled(passage, corpus)] if passage.title else [], *_lines(passage, corpus)]
+                title = " ".join(passage.title.split())
+                named = [Entity(key(passage.title, corpus.analyzer), title, "name")] if title else []
+                lines = [named, *in_sentences(passage.text, corpus.analyzer)]
                 found.append((row, lines))
                 having.update({one.key for line in lines for one in line})
                 strong.update(one.key for line in lines for one in line if one.kind in STRONG)
@@ -139,11 +140,10 @@ class RuleGraph:
         edges = [(place[one], len(phrases) + row, 1.0, 0) for one, row in drawn.mentions]
         edges += [(place[a], place[b], float(count), 1) for (a, b), count in drawn.relations.items()]
         edges += [(a, b, cosine, 2) for (a, b), cosine in alike.items()]
-        ordered = sorted(edges)
-        ends = np.array([(a, b) for a, b, *_ in ordered], np.int32).reshape(-1, 2)
-        array_files.save(folder / EDGES, ends)
-        array_files.save(folder / WEIGHTS, np.array([edge[2] for edge in ordered], np.float32))
-        array_files.save(folder / OF_KIND, np.array([edge[3] for edge in ordered], np.uint8))
+        a, b, weights, kinds = zip(*sorted(edges), strict=True) if edges else ((), (), (), ())
+        array_files.save(folder / EDGES, np.array([a, b], np.int32).T)
+        array_files.save(folder / WEIGHTS, np.array(weights, np.float32))
+        array_files.save(folder / OF_KIND, np.array(kinds, np.uint8))
         return len(phrases)
 
     def open(self, corpus: Corpus, folder: Path, _settings: Settings, /) -> GraphIndex:
@@ -162,14 +162,8 @@ class TripleGraph(RuleGraph):
     def draw(self, corpus: Corpus, tools: Tools, /) -> Drawn:
         """Ask about every passage; one without a usable reply has no phrase, and is counted."""
         rows = [(row, passage) for row, passage, _ in corpus.everything()]
-        requests = [
-            LLMRequest(
-                TRIPLES.name,
-                TRIPLES.fill({"title": one.title, "passage": one.text[:SHOWN], "n": str(PER_PASSAGE)}),
-                REPLY,
-            )
-            for _, one in rows
-        ]
+        values = [{"title": one.title, "passage": one.text[:SHOWN], "n": str(PER_PASSAGE)} for _, one in rows]
+        requests = [LLMRequest(TRIPLES.name, TRIPLES.fill(one), REPLY) for one in values]
         drawn, without = Drawn(), 0
         with tools.stages.stage("write triples"):
             for (row, _), reply in zip(rows, tools.ask_all(requests), strict=True):
@@ -197,14 +191,6 @@ def read_triples(reply: str) -> list[tuple[str, str, str]]:
         if len(parts) == 3 and parts[0] and parts[2]:
             found.setdefault((parts[0], parts[1], parts[2]))
     return list(found)[:PER_PASSAGE]
-
-
-def _titled(passage: Passage, corpus: Corpus) -> Entity:
-    return Entity(key(passage.title, corpus.analyzer), " ".join(passage.title.split()), "name")
-
-
-def _lines(passage: Passage, corpus: Corpus) -> Iterator[list[Entity]]:
-    return in_sentences(passage.text, corpus.analyzer)
 
 
 def _alike(vectors: Matrix, folder: Path, tools: Tools) -> dict[tuple[int, int], float]:

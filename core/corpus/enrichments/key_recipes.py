@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
 
 from core.backends.base import LLMRequest
 from core.backends.llm.text import looks_refused
@@ -14,6 +14,7 @@ from core.corpus.corpus import Corpus
 from core.corpus.enrichments.keys import Key, KeyRecipe
 from core.corpus.enrichments.recipe import Tools, siblings
 from core.corpus.sections import sentences
+from core.corpus.types import Span
 from core.domain.text import searchable
 from core.domain.types import Passage
 
@@ -35,16 +36,15 @@ class Headings(KeyRecipe):
         keys = []
         for group in siblings(corpus):
             passages = [passage for _, passage in group]
-            paths = heading_paths(passages)
-            for at, (row, passage) in enumerate(group):
-                before = passages[at - 1].text[-NEAR:] if at else ""
-                after = passages[at + 1].text[:NEAR] if at + 1 < len(passages) else ""
-                context = " ".join(" > ".join(paths[at]).split())
-                around = " ".join(f"{before} {after}".split())
+            ends = ["", *(one.text[-NEAR:] for one in passages)]
+            begins = [*(one.text[:NEAR] for one in passages[1:]), ""]
+            for (row, passage), path, end, begin in zip(
+                group, heading_paths(passages), ends, begins, strict=False
+            ):
+                context, around = " ".join(" > ".join(path).split()), " ".join(f"{end} {begin}".split())
                 shown = " … ".join(part for part in (context, around) if part)
-                keys.append(
-                    Key(row, shown, f"{context} {searchable(passage.title, passage.text)} {around}".strip())
-                )
+                searched = f"{context} {searchable(passage.title, passage.text)} {around}".strip()
+                keys.append(Key(row, shown, searched))
         return keys
 
 
@@ -83,11 +83,16 @@ class Children(KeyRecipe):
 
     def keys(self, corpus: Corpus, _tools: Tools, /) -> list[Key]:
         """Return several keys per passage."""
-        return [
-            Key(row, piece, searchable(passage.title, piece))
-            for row, passage, _ in corpus.everything()
-            for piece in [passage.text[a:b] for a, b in pieces(passage.text, SIZE)] or [passage.text]
-        ]
+        return _of_pieces(corpus, lambda text: pieces(text, SIZE))
+
+
+def _of_pieces(corpus: Corpus, cut: Callable[[str], Iterable[Span]]) -> list[Key]:
+    """Return a key for each piece of each passage, or for a passage that has none."""
+    return [
+        Key(row, piece, searchable(passage.title, piece))
+        for row, passage, _ in corpus.everything()
+        for piece in [passage.text[a:b] for a, b in cut(passage.text)] or [passage.text]
+    ]
 
 
 USUAL = 90  # characters of a sentence, about
@@ -111,12 +116,7 @@ class Sentences(KeyRecipe):
 
     def keys(self, corpus: Corpus, _tools: Tools, /) -> list[Key]:
         """One or more keys a passage."""
-        return [
-            Key(row, sentence, searchable(passage.title, sentence))
-            for row, passage, _ in corpus.everything()
-            for sentence in [passage.text[a:b] for a, b in sentences(passage.text, 0, len(passage.text))]
-            or [passage.text]
-        ]
+        return _of_pieces(corpus, lambda text: sentences(text, 0, len(text)))
 
 
 DOCUMENT = 6_000  # characters of a document in one prompt; a longer one is read in parts
@@ -125,12 +125,7 @@ POINTER = 240  # characters of a passage that tell which one is meant: the docum
 WORDS = 40  # tokens of a context
 
 
-@dataclass(slots=True)
-class Part:
-    """Passages of one document that are read together, and the document's beginning if they are not it."""
-
-    head: str
-    passages: list[tuple[int, Passage]] = field(default_factory=list)
+Group = list[tuple[int, Passage]]  # passages with their rows
 
 
 class Contexts(KeyRecipe):
@@ -146,7 +141,7 @@ class Contexts(KeyRecipe):
 
     def keys(self, corpus: Corpus, tools: Tools, /) -> list[Key]:
         """Return one key per passage; if the model failed, the passage alone, which is counted."""
-        asked = [(row, passage, ask) for part in parts(corpus) for row, passage, ask in _requests(part)]
+        asked = [one for head, group in parts(corpus) for one in _requests(head, group)]
         keys = []
         with tools.stages.stage("write contexts"):
             replies = tools.ask_all([ask for _, _, ask in asked])
@@ -158,40 +153,28 @@ class Contexts(KeyRecipe):
         return keys
 
 
-def parts(corpus: Corpus) -> list[Part]:
-    """Split each document into as few parts of whole passages as a prompt of DOCUMENT characters allows."""
-    found: list[Part] = []
+def parts(corpus: Corpus) -> list[tuple[str, Group]]:
+    """Split each document into as few parts of whole passages as a prompt of DOCUMENT characters allows, each
+    with the document's beginning if it does not have it.
+    """
+    found: list[tuple[str, Group]] = []
     for group in siblings(corpus):
-        length = DOCUMENT + 1
+        length, (_, first) = DOCUMENT + 1, group[0]
         for row, passage in group:
             if length + len(passage.text) > DOCUMENT:
-                first = group[0][1]
-                found.append(Part("" if passage is first else first.text[:HEAD]))
+                found.append(("" if passage is first else first.text[:HEAD], []))
                 length = 0
-            found[-1].passages.append((row, passage))
+            found[-1][1].append((row, passage))
             length += len(passage.text) + 2
     return found
 
 
-def _requests(part: Part) -> list[tuple[int, Passage, LLMRequest]]:
-    document = "\n\n".join(passage.text for _, passage in part.passages)
-    if part.head:
-        document = f"{part.head}\n[...]\n{document}"
-    return [
-        (
-            row,
-            passage,
-            LLMRequest(
-                CONTEXT.name,
-                CONTEXT.fill(
-                    {"title": passage.title, "document": document, "passage": passage.text[:POINTER]}
-                ),
-                WORDS,
-                reuse_prefix=True,
-            ),
-        )
-        for row, passage in part.passages
-    ]
+def _requests(head: str, group: Group) -> Iterator[tuple[int, Passage, LLMRequest]]:
+    document = "\n\n".join(passage.text for _, passage in group)
+    document = f"{head}\n[...]\n{document}" if head else document
+    for row, passage in group:
+        values = {"title": passage.title, "document": document, "passage": passage.text[:POINTER]}
+        yield row, passage, LLMRequest(CONTEXT.name, CONTEXT.fill(values), WORDS, reuse_prefix=True)
 
 
 PER_PASSAGE = 4
@@ -225,9 +208,8 @@ class Questions(KeyRecipe):
         with tools.stages.stage("write questions"):
             replies = tools.ask_all([ask for _, ask in asked])
             for (row, _), reply in zip(asked, replies, strict=True):
-                keys += [Key(row, line, line) for line in reply_lines(reply or "") if "?" in line][
-                    :PER_PASSAGE
-                ]
+                lines = [line for line in reply_lines(reply or "") if "?" in line]
+                keys += [Key(row, line, line) for line in lines[:PER_PASSAGE]]
         if without := len(asked) - len({key.row for key in keys}):
             tools.notes.append(f"{without} of {len(asked)} passages have no question")
         return keys

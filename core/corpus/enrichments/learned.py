@@ -77,7 +77,10 @@ class LearnedSparse:
         with tools.stages.stage("weigh terms"):
             unfinished = folder.parent / f".{self.name}-unfinished"
             kept = _Kept(encoder, unfinished, self.model(tools.settings))
-            kept.ahead(texts, tools)
+            if tools.helpers is not None:
+                steps = [texts[start : start + STEP] for start in range(0, len(texts), STEP)]
+                contents = [(kept.content(some), some) for some in steps]
+                kept.steps.ahead(f"{__name__}:helped", tools.settings.sparse_model, contents, tools)
             check_stop = partial(tools.stages.tick, total=len(texts))
             write_index(texts, encoder, folder / INDEX, check_stop, kept.encode)
             tools.stages.tick(len(texts), len(texts))
@@ -94,22 +97,13 @@ class _Kept:
 
     def __init__(self, encoder: SpladeEncoder, folder: Path, identity: str) -> None:
         self._encoder, self._identity = encoder, identity
-        self._steps = KeptSteps(folder, _read)
+        self.steps = KeptSteps(folder, _read)
 
     def encode(self, texts: Sequence[str]) -> csr_matrix:
         """Their weights, as they were found before or are found now."""
-        return self._steps.made(self._content(texts), lambda: step(self._encoder, texts))
+        return self.steps.made(self.content(texts), lambda: step(self._encoder, texts))
 
-    def ahead(self, texts: Sequence[str], tools: Tools) -> None:
-        """Have those that were not found before found by helpers, where there are some."""
-        if tools.helpers is None:
-            return
-        steps = {start: texts[start : start + STEP] for start in range(0, len(texts), STEP)}
-        left = {at: some for at, some in steps.items() if self._steps.get(self._content(some)) is None}
-        for at, content in tools.helped(f"{__name__}:helped", tools.settings.sparse_model, left, len(texts)):
-            self._steps.keep(self._content(steps[at]), content)
-
-    def _content(self, texts: Sequence[str]) -> bytes:
+    def content(self, texts: Sequence[str]) -> bytes:
         return json.dumps([self._identity, *texts]).encode()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -18,7 +18,7 @@ from core.backends.llm.model import CachedLLM
 from core.corpus.build import Stages
 from core.corpus.corpus import Corpus
 from core.corpus.helpers import Helpers
-from core.domain.errors import ModelFailed
+from core.domain.errors import ModelFailed, Unavailable
 from core.domain.settings import Settings
 from core.domain.types import Passage
 
@@ -50,28 +50,20 @@ class Tools:
 
     settings: Settings
     stages: Stages
-    llm: Callable[[], LLM]
+    llm: LLM | None  # of recipes that use one
     vectors: Callable[[], Vectors]
     spent: Spent = field(default_factory=Spent)
     notes: list[str] = field(default_factory=list)
     helpers: Helpers | None = None  # who embed and ask in place of this process
 
-    def helped(
-        self, task: str, name: str, steps: Mapping[int, Sequence[str]], total: int
-    ) -> Iterator[tuple[int, bytes]]:
-        """Yield the results of the function `task` for numbered `steps`, of `total` texts, with the model
-        `name`, computed by helpers in any order: see core.corpus.helpers. Raises Cancelled.
-        """
-        done = total - sum(map(len, steps.values()))
+    def _look(self, done: Callable[[], int], total: int) -> Callable[[], bool]:
+        """Return what helpers call while they work; it raises Cancelled."""
 
         def look() -> bool:
-            self.stages.tick(done, total)
+            self.stages.tick(done(), total)
             return False
 
-        if self.helpers is not None and steps:
-            for at, content in self.helpers.made(task, name, steps.items(), look):
-                done += len(steps[at])
-                yield at, content
+        return look
 
     def ask_all(self, requests: Sequence[LLMRequest]) -> Iterator[str | None]:
         """Yield the reply to each request in order; None if the model failed, which is counted and noted.
@@ -81,11 +73,12 @@ class Tools:
         """
         from concurrent.futures import ThreadPoolExecutor
 
-        llm, row = self.llm(), 0
+        if (llm := self.llm) is None:
+            raise Unavailable("this enrichment was declared to need no language model")
         if self.helpers is not None and isinstance(llm, CachedLLM):
             yield from self._by_helpers(self.helpers, llm, requests)
             return
-        who = Asker(cancel=self.stages.cancel)  # all of it has one turn between the runs that ask
+        who, row = Asker(cancel=self.stages.cancel), 0  # all of it has one turn between the runs that ask
 
         def ask(request: LLMRequest) -> Completion | ModelFailed:
             try:
@@ -102,9 +95,7 @@ class Tools:
             for at in range(len(requests)):
                 self.stages.tick(at, len(requests))
                 reply = asked.popleft().result()
-                row = row + 1 if isinstance(reply, ModelFailed) else 0
-                if isinstance(reply, ModelFailed) and row >= GIVE_UP:
-                    raise reply
+                row = _failures(row, reply)
                 asked.extend(pool.submit(ask, request) for request in islice(left, 1))
                 yield self._count(reply)
         finally:
@@ -117,19 +108,12 @@ class Tools:
         """Yield the same by the models of workers; cached replies are not requested there."""
         replies: dict[int, Completion | ModelFailed] = {}
         left = [at for at, request in enumerate(requests) if not llm.recorded(request)]
-        known = len(requests) - len(left)
-        row = 0
-
-        def look() -> bool:
-            self.stages.tick(known + len(replies), len(requests))
-            return False
-
+        known, row = len(requests) - len(left), 0
+        look = self._look(lambda: known + len(replies), len(requests))
         name = self.settings.index_llm or self.settings.llm
         for at, reply in helpers.complete(name, [requests[at] for at in left], look):
             replies[left[at]] = reply
-            row = row + 1 if isinstance(reply, ModelFailed) else 0
-            if isinstance(reply, ModelFailed) and row >= GIVE_UP:
-                raise reply
+            row = _failures(row, reply)
             if isinstance(reply, Completion):
                 llm.remember(requests[left[at]], reply)
         for at, request in enumerate(requests):
@@ -151,6 +135,15 @@ class Tools:
         self.spent.completion_tokens += reply.completion_tokens
         self.spent.ms += reply.ms
         return reply.text.strip() or None
+
+
+def _failures(row: int, reply: Completion | ModelFailed) -> int:
+    """Return how many replies in a row failed. Raises ModelFailed for GIVE_UP."""
+    if not isinstance(reply, ModelFailed):
+        return 0
+    if row + 1 >= GIVE_UP:
+        raise reply
+    return row + 1
 
 
 class KeptSteps(Generic[T]):
@@ -183,6 +176,19 @@ class KeptSteps(Generic[T]):
             self.keep(content, make())
             found = self._read(self._file(content))
         return found
+
+    def ahead(self, task: str, name: str, steps: Sequence[tuple[bytes, Sequence[str]]], tools: Tools) -> None:
+        """Have helpers compute the steps that are not stored, with the model `name` and by the function
+        `task`, see core.corpus.helpers: each step's content with its texts. Raises Cancelled.
+        """
+        total = sum(len(texts) for _, texts in steps)
+        left = {at: texts for at, (content, texts) in enumerate(steps) if self.get(content) is None}
+        done = [total - sum(map(len, left.values()))]
+        if tools.helpers is not None and left:
+            look = tools._look(lambda: done[0], total)
+            for at, made in tools.helpers.made(task, name, left.items(), look):
+                self.keep(steps[at][0], made)
+                done[0] += len(left[at])
 
     def _file(self, content: bytes) -> Path:
         return self.folder / f"{hashlib.blake2b(content, digest_size=16).hexdigest()}.npz"

@@ -9,7 +9,6 @@ import tempfile
 import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from pydantic import TypeAdapter
 from core.backends.array_files import unwritable
 from core.backends.base import LLM, Embedder
 from core.corpus import manifest
-from core.corpus.build import Progress, Stages
+from core.corpus.build import Progress, Stages, size_of
 from core.corpus.corpus import Corpus
 from core.corpus.embedding_cost import Begin, gate
 from core.corpus.embeddings import KEYS, Checkpoint, Vectors
@@ -30,6 +29,7 @@ from core.corpus.enrichments.recipe import Recipe, Spent, Tools
 from core.corpus.enrichments.summaries import Extracts, Summaries
 from core.corpus.enrichments.tokens import Tokens
 from core.corpus.helpers import Helpers
+from core.corpus.source import slug
 from core.corpus.stages import alone
 from core.domain.errors import BadInput, IndexDamaged, Unavailable
 from core.domain.once import Once
@@ -37,24 +37,9 @@ from core.domain.program import COMMAND
 from core.domain.settings import Settings
 
 log = logging.getLogger(__name__)
-RECIPES: Mapping[str, Recipe] = {
-    recipe.name: recipe
-    for recipe in (
-        Headings(),
-        Children(),
-        Sentences(),
-        Contexts(),
-        Questions(),
-        Expanded(),
-        Summaries(),
-        Extracts(),
-        Tokens(),
-        LearnedSparse(),
-        RuleGraph(),
-        TripleGraph(),
-    )
-}
-
+_KEYS = (Headings(), Children(), Sentences(), Contexts(), Questions(), Expanded(), Summaries(), Extracts())
+_RECIPES: tuple[Recipe, ...] = (*_KEYS, Tokens(), LearnedSparse(), RuleGraph(), TripleGraph())
+RECIPES: Mapping[str, Recipe] = {recipe.name: recipe for recipe in _RECIPES}
 WITHOUT_VECTORS = ("tokens", "learned_sparse", "expanded")  # the same whichever embedder a corpus has
 
 
@@ -214,55 +199,47 @@ def build(
     corpus only the changes are built. `helpers` embed and ask instead of this process; `begin` is that of
     `core.corpus.index.build`. Raises BadInput, Unavailable, ModelFailed, Cancelled.
     """
-    begin = begin or gate(settings, confirmed=False)
-    wanted, stop = recipe(name), cancel or threading.Event()
-    corpus = own(name, corpus)
-    home = _home(corpus.name, name, settings, corpus.by)
+    from core.backends.embedder import load_embedder
+
+    wanted, corpus = recipe(name), own(name, corpus)
+    stages = Stages(progress, cancel or threading.Event())
+    home, by, identity = (
+        _home(corpus.name, name, settings, corpus.by),
+        corpus.info,
+        corpus.info.embedder_identity,
+    )
+    checkpoint = Checkpoint(home.parent, f"{name} {identity}")
+    load = cache(lambda: embedder or load_embedder(by.embedder, settings=settings))
+
+    def vectors() -> Vectors:
+        former = [home] if (home / KEYS).exists() and _sound(home) else []
+        ask = begin or gate(settings, confirmed=False)
+        return Vectors(by.embedder, identity, load, former, checkpoint, helpers, begin=ask)
+
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
-        with alone(home.with_suffix(".lock"), stop):
+        with alone(home.with_suffix(".lock"), stages.cancel):
             for leftover in home.parent.glob(f".new-{name}-*"):  # of a build that was killed
                 shutil.rmtree(leftover, ignore_errors=True)
             writer = (llm or _writer(settings)) if wanted.uses_llm else None
-            model = wanted.model(settings)
+            made_by = (writer.model if writer else None, wanted.model(settings))
             found = describe(name, corpus.name, settings, corpus.by)
-            if found is not None and _same(found, wanted, corpus, writer, model) and _sound(home):
-                return found
+            # Failures of the model are worth another attempt.
+            if found is not None and not found.spent.failed and (found.llm, found.model) == made_by:
+                current = (found.fingerprint, found.version) == (corpus.fingerprint, wanted.version)
+                if current and _sound(home):
+                    return found
             if writer is not None and (reason := writer.status()):
                 raise Unavailable(reason)
-            stages = Stages(progress, stop)
-            return _build(wanted, corpus, home, stages, settings, writer, model, embedder, helpers, begin)
+            tools = Tools(settings, stages, writer, vectors, helpers=helpers)
+            made = _make(wanted, corpus, home, tools, *made_by)
+            checkpoint.clear()
+            return made
     except OSError as error:
         raise unwritable("the enrichment", home, error) from error
 
 
-def _build(
-    wanted: Recipe,
-    corpus: Corpus,
-    home: Path,
-    stages: Stages,
-    settings: Settings,
-    writer: LLM | None,
-    model: str,
-    given: Embedder | None,
-    helpers: Helpers | None,
-    begin: Begin,
-) -> Made:
-    from core.backends.embedder import load_embedder
-
-    load_embedding = cache(lambda: given or load_embedder(corpus.info.embedder, settings=settings))
-    identity = corpus.info.embedder_identity
-    checkpoint = Checkpoint(home.parent, f"{wanted.name} {identity}")
-    former = [home] if (home / KEYS).exists() and _sound(home) else []
-    tools = Tools(
-        settings,
-        stages,
-        llm=lambda: _needed(writer),
-        vectors=lambda: Vectors(
-            corpus.info.embedder, identity, load_embedding, former, checkpoint, helpers, begin=begin
-        ),
-        helpers=helpers,
-    )
+def _make(wanted: Recipe, corpus: Corpus, home: Path, tools: Tools, llm: str | None, model: str) -> Made:
     folder = Path(tempfile.mkdtemp(dir=home.parent, prefix=f".new-{wanted.name}-"))
     try:
         entries = wanted.make(corpus, folder, tools)
@@ -273,10 +250,10 @@ def _build(
             version=wanted.version,
             entries=entries,
             embedder=corpus.info.embedder,
-            llm=writer.model if writer else None,
-            built_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            build_ms={stage: round(ms, 1) for stage, ms in stages.ms.items()},
-            bytes=sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),
+            llm=llm,
+            built_at=manifest.now(),
+            build_ms=tools.stages.taken(),
+            bytes=size_of(folder),
             spent=tools.spent,
             notes=tuple(tools.notes),
             model=model,
@@ -286,21 +263,7 @@ def _build(
         os.replace(folder, home)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    checkpoint.clear()
     return made
-
-
-def _same(found: Made, wanted: Recipe, corpus: Corpus, writer: LLM | None, model: str) -> bool:
-    """Return True if a rebuild would give the same enrichment; failures of the model are worth another
-    attempt.
-    """
-    return (
-        found.fingerprint == corpus.fingerprint
-        and found.version == wanted.version
-        and found.llm == (writer.model if writer else None)
-        and found.model == model
-        and not found.spent.failed
-    )
 
 
 def _sound(folder: Path) -> bool:
@@ -318,13 +281,5 @@ def _writer(settings: Settings) -> LLM:
     return load_llm(settings.model_copy(update={"llm": settings.index_llm or settings.llm}))
 
 
-def _needed(writer: LLM | None) -> LLM:
-    if writer is None:
-        raise Unavailable("this enrichment was declared to need no language model")
-    return writer
-
-
 def _home(corpus: str, name: str, settings: Settings, by: str = "") -> Path:
-    from core.corpus.source import slug
-
     return settings.home / "enrichments" / slug(corpus) / by / name

@@ -59,11 +59,8 @@ class Tree(KeyRecipe):
         while len(level) > TOP:
             groups = [[level[at] for at in group] for group in grouped(vectors)]
             made = self.summaries(corpus, [[node.text for node in group] for group in groups], tools)
-            level = [
-                Node(text, tuple(row for node in group for row in node.rows))
-                for group, text in zip(groups, made, strict=True)
-                if text
-            ]
+            rows = (tuple(row for node in group for row in node.rows) for group in groups)
+            level = [Node(text, some) for text, some in zip(made, rows, strict=True) if text]
             keys += [Key(row, node.text, node.text) for node in level for row in node.rows]
             if len(level) > TOP:
                 with tools.stages.stage("embed"):
@@ -157,17 +154,11 @@ def grouped(vectors: Matrix) -> list[NDArray[np.intp]]:
     import faiss
 
     count = math.ceil(len(vectors) / GROUP)
-    made = faiss.Kmeans(
-        vectors.shape[1],
-        count,
-        niter=ROUNDS,
-        nredo=TRIES,
-        spherical=True,
-        seed=0,
-        min_points_per_centroid=1,
-        max_points_per_centroid=len(vectors),
-    )
-    made.train(np.ascontiguousarray(vectors, np.float32))
-    _, nearest = made.index.search(np.ascontiguousarray(vectors, np.float32), 1)
+    points = np.ascontiguousarray(vectors, np.float32)
+    every = {"min_points_per_centroid": 1, "max_points_per_centroid": len(vectors)}
+    how = {"niter": ROUNDS, "nredo": TRIES, "spherical": True, "seed": 0, **every}
+    made = faiss.Kmeans(vectors.shape[1], count, **how)
+    made.train(points)
+    _, nearest = made.index.search(points, 1)
     groups = (np.flatnonzero(nearest[:, 0] == at) for at in range(count))
     return [group for group in groups if len(group)]

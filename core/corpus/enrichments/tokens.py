@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import logging
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from core.backends import array_files, residuals
 from core.backends.base import Matrix
 from core.backends.embedder import identity
-from core.backends.late import TokenEmbedder, TokenVectors, maxsim_joined, token_embedder
+from core.backends.late import TokenEmbedder, maxsim_joined, token_embedder
 from core.backends.onnx_text import in_bulk
 from core.corpus.corpus import Corpus
 from core.corpus.embeddings import KEYS, keys
@@ -35,7 +34,6 @@ NEAREST, RESIDUALS, CENTROIDS = "nearest.npy", "residuals.npy", "centroids.npy" 
 STEP = 64  # passages embedded between two looks at Stop; a finished step is kept
 FULL = 16  # bits of a component that is kept in full
 BLOCK = 16  # passages whose vectors are in memory as float32 at a time, some 3 MB: about a core's cache
-log = logging.getLogger(__name__)
 
 
 def load(settings: Settings) -> TokenEmbedder:
@@ -83,17 +81,17 @@ class Tokens:
         with tools.stages.stage("count unread text"):
             unread = count_unread(texts, tools.settings.late_model, tools.stages.tick)
         tools.notes += unread_notes(unread, embedder.name)
-        former = _Former(next(iter(tools.vectors().former), None))
-        missing = [row for row, key in enumerate(wanted) if key.tobytes() not in former.rows]
+        before = next(iter(tools.vectors().former), None)  # a sound index in full that was made before
+        former = StoredTokens(before) if before else None
+        stored = np.load(before / KEYS, allow_pickle=False) if before else ()
+        known = {key.tobytes(): row for row, key in enumerate(stored)}
+        missing = [row for row, key in enumerate(wanted) if key.tobytes() not in known]
         kept = KeptSteps(folder.parent / f".{self.name}-unfinished", _read_step)
         rows = [missing[start : start + STEP] for start in range(0, len(missing), STEP)]
         steps = [(wanted[some].tobytes(), [texts[row] for row in some]) for some in rows]
         with tools.stages.stage("embed tokens"):
             if tools.helpers is not None:
-                left = {at: some for at, (content, some) in enumerate(steps) if kept.get(content) is None}
-                name = tools.settings.late_model
-                for at, made in tools.helped(f"{__name__}:helped", name, left, len(missing)):
-                    kept.keep(steps[at][0], made)
+                kept.ahead(f"{__name__}:helped", tools.settings.late_model, steps, tools)
             with in_bulk(embedder, len(missing) if tools.helpers is None else 0) as many:
                 for at, (content, some) in enumerate(steps):
                     tools.stages.tick(at * STEP, len(missing))
@@ -105,8 +103,11 @@ class Tokens:
                 one for content, some in steps for one in kept.made(content, partial(step, embedder, some))
             )
             for key in wanted:
-                k = key.tobytes()
-                yield former.at(former.rows[k]) if k in former.rows else next(fresh)
+                row = known.get(key.tobytes())
+                if former is None or row is None:
+                    yield next(fresh)
+                else:
+                    yield former.tokens(row), former.full(row)
 
         if tools.settings.late_bits == FULL:
             with tools.stages.stage("write token vectors"):
@@ -122,8 +123,60 @@ class Tokens:
         return TokenIndex(folder, self._load(settings))
 
 
-class TokenIndex:
-    """Exact MaxSim over the stored token vectors, which stay in their mapped file; safe in threads.
+class StoredTokens:
+    """The stored vectors of all passages in sequence, which stay in their mapped file, and the token of
+    each.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+        self.model: str = facts["model"]
+        self.dim: int = facts["dim"]
+        self._words: list[str] = facts["tokens"]
+        self._starts: NDArray[np.int64] = np.load(folder / STARTS, allow_pickle=False)
+        self.size = len(self._starts) - 1
+        self._ids: NDArray[np.int32] = np.load(folder / IDS, allow_pickle=False)
+        self._codec: residuals.Codec | None = None
+        if facts.get("bits", FULL) == FULL:
+            self._vectors = self._mapped(folder / VECTORS)
+        else:
+            cutoffs, weights = (np.array(facts[name], np.float32) for name in ("cutoffs", "weights"))
+            centroids = np.load(folder / CENTROIDS, allow_pickle=False)
+            self._codec = residuals.Codec(centroids, cutoffs, weights)
+            self._nearest = self._mapped(folder / NEAREST)
+            self._residuals = self._mapped(folder / RESIDUALS)
+
+    def _mapped(self, file: Path) -> NDArray[Any]:
+        mode: Any = "r" if self._starts[-1] else None  # an empty file cannot be mapped
+        found: NDArray[Any] = np.load(file, mmap_mode=mode, allow_pickle=False).view(np.ndarray)
+        return found
+
+    def _of(self, row: int) -> slice:
+        return slice(self._starts[row], self._starts[row + 1])
+
+    def read(self, row: int, out: Matrix) -> None:
+        """Put the vectors of a passage into `out`, shape (tokens, dim)."""
+        if self._codec is None:
+            array_files.single(self.full(row), out)
+        else:
+            self._codec.decode(self._nearest[self._of(row)], self._residuals[self._of(row)], out)
+
+    def full(self, row: int) -> NDArray[np.float16]:
+        """Return the vectors of a passage, shape (tokens, dim), where they are stored in full."""
+        found: NDArray[np.float16] = self._vectors[self._of(row)]
+        return found
+
+    def length(self, row: int) -> int:
+        """Count the vectors of a passage."""
+        return int(self._starts[row + 1] - self._starts[row])
+
+    def tokens(self, row: int) -> tuple[str, ...]:
+        """Return the tokens of a passage that the rows of its vectors represent."""
+        return tuple(self._words[at] for at in self._ids[self._of(row)].tolist())
+
+
+class TokenIndex(StoredTokens):
+    """Exact MaxSim over the stored token vectors; safe in threads.
 
     A component stored in full is off by at most 2**-11 of itself, or 2**-25 where it is tiny. As vectors have
     length 1, a cosine is off by at most e = 2**-11 + sqrt(dim) * 2**-25, and a score by e for each token of
@@ -132,48 +185,34 @@ class TokenIndex:
 
     def __init__(self, folder: Path, embedder: TokenEmbedder) -> None:
         """Open what `Tokens` made in `folder`; Unavailable when `embedder` is of another kind."""
-        self._files = _Files(folder)
-        self._embedder = embedder
+        super().__init__(folder)
+        self.name, self.embed_query = embedder.name, embedder.embed_query
         self._rooms: list[Matrix] = []  # at most one
-        self.size = len(self._files.starts) - 1
-        if (embedder.name, embedder.dim) != (self._files.name, self._files.dim):
+        if (embedder.name, embedder.dim) != (self.model, self.dim):
             raise Unavailable(
-                f"the token vectors in {folder} are by {self._files.name} ({self._files.dim} dimensions),"
+                f"the token vectors in {folder} are by {self.model} ({self.dim} dimensions),"
                 f" not by {embedder.name} ({embedder.dim}); build them again,"
                 " or set ROUTESCOPE_LATE_MODEL back"
             )
 
-    @property
-    def name(self) -> str:
-        """The model as shown: says whether it was trained for late interaction."""
-        return self._embedder.name
-
-    def embed_query(self, text: str) -> TokenVectors:
-        """Return a question's tokens and their vectors."""
-        return self._embedder.embed_query(text)
-
     def of(self, rows: Sequence[int]) -> list[Matrix]:
         """Return the vectors of the passages in `rows`, each (tokens, dim), float32."""
-        found = [np.empty((self._files.tokens_in([row]), self._files.dim), np.float32) for row in rows]
+        found = [np.empty((self.length(row), self.dim), np.float32) for row in rows]
         for row, vectors in zip(rows, found, strict=True):
-            self._files.read(row, vectors)
+            self.read(row, vectors)
         return found
 
     def stored(self, rows: Sequence[int]) -> list[Matrix] | list[NDArray[np.float16]]:
         """Return the vectors of the passages in `rows`, each (tokens, dim): in half precision if stored that
         way, else as from `of`.
         """
-        return self.of(rows) if self.compressed else [self._files.vectors_of(row) for row in rows]
+        return self.of(rows) if self.compressed else [self.full(row) for row in rows]
 
     @property
     def compressed(self) -> str:
         """Describe the compression of the vectors; "" if they are stored in full."""
-        codec = self._files.codec
+        codec = self._codec
         return f"{residuals.BITS}-bit residuals of {len(codec.centroids):,} centroids" if codec else ""
-
-    def tokens(self, row: int) -> tuple[str, ...]:
-        """Return the tokens of a passage that the rows of its vectors represent."""
-        return self._files.tokens_of(row)
 
     def scores(
         self, query: Matrix, rows: Sequence[int] | None = None, check: Callable[[], object] = lambda: None
@@ -183,19 +222,18 @@ class TokenIndex:
         `check` is called every BLOCK passages and may raise.
         Source: Khattab & Zaharia 2020, "ColBERT", arXiv:2004.12832, section 3.3.
         """
-        if query.shape[1] != self._files.dim:
-            raise BadInput(f"token vectors of {query.shape[1]} dimensions; {self.name} has {self._files.dim}")
+        if query.shape[1] != self.dim:
+            raise BadInput(f"token vectors of {query.shape[1]} dimensions; {self.name} has {self.dim}")
         wanted = range(self.size) if rows is None else rows
         scores = np.zeros(len(wanted), np.float32)
         blocks = [wanted[start : start + BLOCK] for start in range(0, len(wanted), BLOCK)]
-        with self._room(max(map(self._files.tokens_in, blocks), default=0)) as room:
+        with self._room(max((sum(map(self.length, some)) for some in blocks), default=0)) as room:
             for at, some in enumerate(blocks):
                 check()
-                lengths, end = [], 0
-                for row in some:
-                    lengths.append(self._files.tokens_in([row]))
-                    begin, end = end, end + lengths[-1]
-                    self._files.read(row, room[begin:end])
+                lengths, end = list(map(self.length, some)), 0
+                for row, length in zip(some, lengths, strict=True):
+                    begin, end = end, end + length
+                    self.read(row, room[begin:end])
                 scores[at * BLOCK : at * BLOCK + len(some)] = maxsim_joined(query, room[:end], lengths)
         return scores
 
@@ -204,79 +242,14 @@ class TokenIndex:
         """Memory for `count` vectors or more. It is kept for the next question: to ask the system for it
         takes a tenth of the time that the vectors take.
         """
-        room = self._rooms.pop() if self._rooms else np.empty((0, self._files.dim), np.float32)
+        room = self._rooms.pop() if self._rooms else np.empty((0, self.dim), np.float32)
         if len(room) < count:
-            room = np.empty((count, self._files.dim), np.float32)
+            room = np.empty((count, self.dim), np.float32)
         yield room
         self._rooms[:] = [room]
 
 
-class _Files:
-    """The stored vectors of all passages in sequence, and the token of each."""
-
-    def __init__(self, folder: Path) -> None:
-        facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
-        self.name: str = facts["model"]
-        self.dim: int = facts["dim"]
-        self._words: list[str] = facts["tokens"]
-        self.starts: NDArray[np.int64] = np.load(folder / STARTS, allow_pickle=False)
-        self._ids: NDArray[np.int32] = np.load(folder / IDS, allow_pickle=False)
-        self.codec: residuals.Codec | None = None
-        if facts.get("bits", FULL) == FULL:
-            self._vectors = self._mapped(folder / VECTORS)
-        else:
-            cutoffs, weights = (np.array(facts[name], np.float32) for name in ("cutoffs", "weights"))
-            centroids = np.load(folder / CENTROIDS, allow_pickle=False)
-            self.codec = residuals.Codec(centroids, cutoffs, weights)
-            self._nearest = self._mapped(folder / NEAREST)
-            self._residuals = self._mapped(folder / RESIDUALS)
-
-    def _mapped(self, file: Path) -> NDArray[Any]:
-        mapped = np.load(
-            file,
-            mmap_mode="r" if self.starts[-1] else None,  # an empty file cannot be mapped
-            allow_pickle=False,
-        )
-        found: NDArray[Any] = mapped.view(np.ndarray)
-        return found
-
-    def read(self, row: int, out: Matrix) -> None:
-        """Put the vectors of a passage into `out`, shape (tokens, dim)."""
-        if self.codec is None:
-            array_files.single(self.vectors_of(row), out)
-        else:
-            some = slice(self.starts[row], self.starts[row + 1])
-            self.codec.decode(self._nearest[some], self._residuals[some], out)
-
-    def vectors_of(self, row: int) -> NDArray[np.float16]:
-        """Shape (tokens, dim), where they are stored in full."""
-        found: NDArray[np.float16] = self._vectors[self.starts[row] : self.starts[row + 1]]
-        return found
-
-    def tokens_in(self, rows: Sequence[int]) -> int:
-        """Count the vectors of `rows`."""
-        return sum(int(self.starts[row + 1] - self.starts[row]) for row in rows)
-
-    def tokens_of(self, row: int) -> tuple[str, ...]:
-        """As many as there are vectors."""
-        return tuple(self._words[at] for at in self._ids[self.starts[row] : self.starts[row + 1]].tolist())
-
-
 Stored = tuple[tuple[str, ...], NDArray[np.float16]]  # a passage's tokens and vectors
-
-
-class _Former:
-    """The passages of a sound index in full that was made before, by content key."""
-
-    def __init__(self, folder: Path | None) -> None:
-        self._files = _Files(folder) if folder else None
-        stored = np.load(folder / KEYS, allow_pickle=False) if folder else ()
-        self.rows = {key.tobytes(): row for row, key in enumerate(stored)}
-
-    def at(self, row: int) -> Stored:
-        if self._files is None:
-            raise LookupError(f"there is no earlier index that row {row} could be of")
-        return self._files.tokens_of(row), self._files.vectors_of(row)
 
 
 def _read_step(file: Path) -> list[Stored]:
@@ -332,13 +305,12 @@ def _write_residuals(
         codec = residuals.Codec.train(np.concatenate(chosen), count)
     array_files.save(folder / CENTROIDS, codec.centroids)
     facts = {"bits": residuals.BITS, "cutoffs": codec.cutoffs.tolist(), "weights": codec.weights.tolist()}
+    packed_bytes = -(-embedder.dim // residuals.IN_A_BYTE)
     done, waiting = 0, list[NDArray[np.float16]]()  # many at once: a product of a few rows is slow
     with (
         tools.stages.stage("write residuals"),
         array_files.RowWriter(folder / NEAREST, np.uint16) as nearest,
-        array_files.RowWriter(
-            folder / RESIDUALS, np.uint8, (-(-embedder.dim // residuals.IN_A_BYTE),)
-        ) as left,
+        array_files.RowWriter(folder / RESIDUALS, np.uint8, (packed_bytes,)) as left,
     ):
 
         def encode() -> None:

@@ -52,7 +52,7 @@ def keyed(tmp_path, owners, texts, corpus):
         keys,
         corpus,
         folder,
-        Tools(Settings(home=tmp_path), stages, lambda: None, lambda: vectors),
+        Tools(Settings(home=tmp_path), stages, None, lambda: vectors),
         words=True,
     )
     return KeyIndex(corpus, folder), folder

@@ -57,7 +57,7 @@ class RandomTokens:
 def tools(folder: Path, cancel: threading.Event | None = None) -> Tools:
     vectors = Vectors("none", "none", lambda: None, (), Checkpoint(folder, "none"))
     stages = Stages(lambda *_: None, cancel or threading.Event())
-    return Tools(Settings(late_model="fake"), stages, lambda: None, lambda: vectors)
+    return Tools(Settings(late_model="fake"), stages, None, lambda: vectors)
 
 
 def made(folder: Path, embedder, corpus) -> TokenIndex:
