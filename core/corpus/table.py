@@ -517,7 +517,8 @@ def _rows(spec: CorpusSettings, found: Found, columns: Composable) -> Composable
 def _shape(spec: CorpusSettings, found: Found) -> Shape:
     """Return the SQL for reading passages from the table."""
     title = quoted(spec.title) if spec.title else compose("NULL::text")
-    pairs, objects = list[Composable](), list[Composable]()
+    pairs: list[Composable] = []
+    objects: list[Composable] = []
     for name in spec.metadata:
         if _is_json(found, name):
             part = "CASE jsonb_typeof({o}::jsonb) WHEN 'object' THEN {o}::jsonb ELSE '{{}}'::jsonb END"
