@@ -20,31 +20,19 @@ class Words:
     def __init__(self) -> None:
         self._seen: set[str] = set()
 
-    def learn(self, text: str) -> None:
-        """Remember the words of a document."""
+    def joined(self, text: str) -> str:
+        """Learn the words of a document, and decide on each of its hyphens at a line end: it stays if the
+        word is known with it, goes if the joined word is known, and else stays.
+        """
         if len(self._seen) < MOST_WORDS:
             self._seen.update(_WORD.findall(text.lower()))
 
-    def joined(self, text: str) -> tuple[str, int]:
-        """Decide each hyphen at a line end, and count those for which no known word decides.
-
-        The hyphen stays if the word is known with it, goes if the joined word is known, and else stays.
-        """
-        self.learn(text)
-        open_ = 0
-
         def decided(match: re.Match[str]) -> str:
-            nonlocal open_
-            left, right = match[1], match[2]
-            joined = (left + right).lower()
-            if f"{left}-{right}".lower() in self._seen:
-                return f"{left}-{right}"
-            if joined in self._seen or joined in _dictionary():
-                return left + right
-            open_ += 1
-            return f"{left}-{right}"
+            whole, joined = f"{match[1]}-{match[2]}", match[1] + match[2]
+            known = joined.lower() in self._seen or joined.lower() in _dictionary()
+            return joined if known and whole.lower() not in self._seen else whole
 
-        return _BROKEN.sub(decided, text).replace(BROKEN_LINE, "-"), open_
+        return _BROKEN.sub(decided, text).replace(BROKEN_LINE, "-") if BROKEN_LINE in text else text
 
 
 @cache

@@ -9,16 +9,17 @@ import resource
 import sys
 import time
 import warnings
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from core.corpus import endings, load
 from core.corpus.chunk import Chunking, spans
-from core.corpus.cleaning import BROKEN_LINE, Words
+from core.corpus.cleaning import Words
 from core.corpus.files import NO_MEMORY
 from core.corpus.load_report import LoadReport
-from core.corpus.types import FileRecord, Reading
+from core.corpus.types import Document, FileRecord, Reading
 from core.domain.errors import BadInput, RouteScopeError
 
 OUT = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
@@ -32,10 +33,8 @@ def say(told: dict[str, Any]) -> None:
 
 def serve(request: dict[str, Any]) -> None:
     """Read the source that is asked for, but for its first `skip` files and those of endings in `leave`."""
-    seconds = request["seconds"]
-    path, chunking = Path(request["path"]), Chunking(**request["chunking"])
-    reading = Reading(**{**request["reading"], "text_columns": tuple(request["reading"]["text_columns"])})
-    whole = LoadReport()
+    path, seconds, given = Path(request["path"]), request["seconds"], request["reading"]
+    reading, whole = Reading(**{**given, "text_columns": tuple(given["text_columns"])}), LoadReport()
     if request.get("survey"):
         allow(seconds)
         kinds = load.survey(path, reading, whole)
@@ -45,68 +44,41 @@ def serve(request: dict[str, Any]) -> None:
     found = load.readable_files(path, whole)
     if not request["skip"]:
         say({"report": asdict(whole)})
-    pdfs = [file for file in found if file.suffix.lower() in endings.PDF]
-    order = [*(file for file in found if file.suffix.lower() not in endings.PDF), *pdfs]
-    words = Words() if pdfs else None
-    # A PDF with words that no text before it decides is read again after all the others.
-    waiting = [order[number] for number in request["again"]]
-    for number, file in enumerate(order[request["skip"] :], request["skip"]):
-        last = number == len(order) - 1
-        if file.suffix.lower() in request["leave"]:
-            _leave(load.name_of(file, path), file.suffix.lower())
-        elif not _serve(file, path, chunking, reading, words, seconds, final=last):
-            say({"again": number})
-            waiting.append(file)
-    for file in waiting[max(0, request["skip"] - len(order)) :]:
-        _serve(file, path, chunking, reading, words, seconds, final=True)
+    # PDF files last: the words of the others decide on hyphens at line ends.
+    order = sorted(found, key=lambda file: file.suffix.lower() in endings.PDF)
+    words = Words() if order and order[-1].suffix.lower() in endings.PDF else None
+    for file in order[request["skip"] :]:
+        ending = file.suffix.lower()
+        report, record = LoadReport(), FileRecord(load.name_of(file, path))
+        say({"file": record.file})
+        if ending in request["leave"]:
+            record.skipped = f"not read: several {ending} files before reached a limit"
+            report.skip(record.file, record.skipped)
+        else:
+            OUT.flush()  # before something is read that may end this process
+            documents = load.documents_of(file, path, reading, report, record)
+            _serve(documents, Chunking(**request["chunking"]), words, seconds)
+        say({"report": asdict(report), "record": asdict(record)})
     say({"end": True})
 
 
-def _leave(name: str, ending: str) -> None:
-    """Report a file that is not read, because others of its ending could not be."""
-    report, record = LoadReport(), FileRecord(name)
-    record.skipped = f"not read: several {ending} files before reached a limit"
-    report.skip(name, record.skipped)
-    say({"file": name})
-    say({"report": asdict(report), "record": asdict(record)})
-
-
 def _serve(
-    file: Path,
-    path: Path,
-    chunking: Chunking,
-    reading: Reading,
-    words: Words | None,
-    seconds: int,
-    *,
-    final: bool,
-) -> bool:
-    """Report the documents of one file; False, with nothing reported, if undecided words let it wait."""
-    report, record = LoadReport(), FileRecord(load.name_of(file, path))
-    say({"file": record.file})
-    OUT.flush()  # before something is read that may end this process
+    documents: Iterator[tuple[Document, str]], chunking: Chunking, words: Words | None, seconds: int
+) -> None:
+    """Report the documents of one file, split into passages."""
     allow(seconds)
     began = allowed = time.perf_counter()
-    for document, where in load.documents_of(file, path, reading, report, record):
-        if words is not None and BROKEN_LINE in document.text:
-            text, undecided = words.joined(document.text)
-            if undecided and not final:
-                return False
-            document = replace(document, text=text)
-        elif words is not None:
-            words.learn(document.text)
+    for document, where in documents:
+        if words is not None:
+            document = replace(document, text=words.joined(document.text))
         read = time.perf_counter()
         cut = spans(document, chunking)
-        now = time.perf_counter()
         parts = [document.id, document.title, document.text, dict(document.meta)]
-        ms = [(read - began) * 1000, (now - read) * 1000]
-        say({"document": parts, "where": where, "cut": cut, "ms": ms})
+        say({"document": parts, "where": where, "cut": cut, "ms": (read - began) * 1000})
         began = time.perf_counter()
         if began - allowed > 1:  # there may be thousands a second
             allow(seconds)
             allowed = began
-    say({"report": asdict(report), "record": asdict(record)})
-    return True
 
 
 def allow(seconds: int) -> None:

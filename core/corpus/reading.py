@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from core.corpus.chunk import WHOLE, Chunking
+from core.corpus.chunk import Chunking
 from core.corpus.files import NO_MEMORY
 from core.corpus.load import Distinct
 from core.corpus.load_report import LoadReport
@@ -36,7 +36,6 @@ class Limits:
     """The limits of reading and splitting one document."""
 
     seconds: int = 60  # processor time
-    hurried: int = 5  # the same after two files of a source reached that limit
     silent: float = 240.0  # seconds without any sign of the process
     memory: int = 2 * 1024**3  # bytes
     files: int = 5  # number of files over a limit after which others of their ending are left out
@@ -53,7 +52,6 @@ class Reader:
         self._check, self._limits = check, limits or Limits()
         self._child: subprocess.Popen[bytes] | None = None
         self._errors: Any = None
-        self._seconds = 0  # that the process may take for a file
 
     def __enter__(self) -> Reader:
         return self
@@ -86,27 +84,15 @@ class Reader:
         several of them so is every other file of their ending. `note` gets the record of each file.
         """
         alone, late, begun, whole = Distinct(report), Counter[str](), 0, False
-        again: list[int] = []  # files that come a second time, by number
         try:
             while not whole:
                 record = FileRecord("")  # of the file that is being read
-                limits = self._limits
-                seconds = min(limits.seconds, limits.hurried) if late.total() >= 2 else limits.seconds
-                request = {
-                    "path": str(path),
-                    "chunking": asdict(chunking),
-                    "skip": begun,
-                    "again": again,
-                    "reading": asdict(reading or Reading()),
-                    "seconds": seconds,
-                    "leave": [ending for ending, count in late.items() if count >= limits.files],
-                }
+                leave = [ending for ending, count in late.items() if count >= self._limits.files]
+                how = {"chunking": asdict(chunking), "skip": begun, "leave": leave}
                 try:
-                    for told in self._answers(request):
+                    for told in self._answers(path, reading or Reading(), **how):
                         if "file" in told:
                             record, begun = FileRecord(told["file"]), begun + 1
-                        elif "again" in told:
-                            again.append(told["again"])
                         elif "report" in told:
                             report.add(_REPORT.validate_python(told["report"]))
                             if "record" in told:
@@ -115,7 +101,7 @@ class Reader:
                             document = alone.kept(Document(*told["document"]), told["where"])
                             if document is not None:
                                 record.documents += 1
-                                yield Cut(document, [(a, b) for a, b in told["cut"]], *told["ms"])
+                                yield Cut(document, [(a, b) for a, b in told["cut"]], told["ms"])
                     whole = True
                 except _Refused as refused:
                     whole = True  # it said all it has to say, and waits for the next source
@@ -138,15 +124,8 @@ class Reader:
 
         Raises BadInput.
         """
-        request = {
-            "path": str(path),
-            "chunking": asdict(WHOLE),
-            "survey": True,
-            "reading": asdict(reading),
-            "seconds": self._limits.seconds,
-        }
         try:
-            ((told),) = list(self._answers(request))
+            ((told),) = list(self._answers(path, reading, survey=True))
         except _Refused as refused:
             raise refused.error from None
         except _Ended as end:
@@ -154,12 +133,13 @@ class Reader:
             raise BadInput(f"{path}: {end}") from None
         return told["survey"], _REPORT.validate_python(told["report"])
 
-    def _answers(self, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def _answers(self, path: Path, reading: Reading, **how: Any) -> Iterator[dict[str, Any]]:
         """Yield the process's answers to a request. Raises _Ended and _Refused."""
-        child, self._seconds = self._start(), request["seconds"]
+        child = self._start()
         assert child.stdin is not None
+        about = {"path": str(path), "reading": asdict(reading), "seconds": self._limits.seconds}
         try:
-            child.stdin.write(json.dumps(request).encode() + b"\n")
+            child.stdin.write(json.dumps({**about, **how}).encode() + b"\n")
         except OSError:
             raise self._ended() from None
         for line in self._lines(child):
@@ -199,6 +179,7 @@ class Reader:
     def _start(self) -> subprocess.Popen[bytes]:
         if self._child is None:
             self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
+            kept = {name: os.environ[name] for name in HANDED_ON if name in os.environ}
             self._child = subprocess.Popen(
                 [sys.executable, "-m", "core.corpus.reader", str(self._limits.memory)],
                 stdin=subprocess.PIPE,
@@ -206,10 +187,7 @@ class Reader:
                 stderr=self._errors,
                 bufsize=0,
                 cwd=PROJECT,
-                env={
-                    **{name: os.environ[name] for name in HANDED_ON if name in os.environ},
-                    "PYTHONPATH": str(PROJECT),
-                },
+                env={**kept, "PYTHONPATH": str(PROJECT)},
                 start_new_session=True,  # Ctrl-C is for this process, which ends it
             )
         return self._child
@@ -223,7 +201,7 @@ class Reader:
         last = self._errors.read()[-2_000:].decode("utf-8", "replace").strip().split("\n")[-1]
         self.close()
         if code == -signal.SIGXCPU:
-            return _Ended(f"reading took longer than {self._seconds} s")
+            return _Ended(f"reading took longer than {self._limits.seconds} s")
         if code == -signal.SIGKILL:
             return _Ended("the system stopped the reader, probably because of its memory use")
         if code < 0:

@@ -37,12 +37,11 @@ Span = tuple[int, int]  # of the characters of a document: [start, end)
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A document with where its passages begin and end; the milliseconds it took to read and to cut it."""
+    """A document with where its passages begin and end, and the milliseconds it took to read."""
 
     document: Document
     spans: Sequence[Span]
     read_ms: float = 0.0
-    cut_ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
