@@ -26,7 +26,6 @@ UNPACKED = 200_000_000  # bytes of all parts of a file together: more is likelie
 PARTS = 20_000
 TRAP, TIMES = 10_000_000, 200  # bytes of a part, and by its packed size, above which it is a bomb
 TRAPPED = f"unpacked it is more than {TIMES} times as large: likelier a trap than a text"
-TRAP, TIMES = 10_000_000, 200  # a part larger than this and so many times its packed size is a trap
 COLUMNS = 16_384  # of a sheet
 OLD = b"\xd0\xcf\x11\xe0"  # how a document of before 2007 begins, and one that needs a password
 _OFFICE = "application/vnd.openxmlformats-officedocument"
@@ -81,7 +80,11 @@ def converted(raw: bytes, ending: str, record: FileRecord) -> tuple[str, str]:
         raise BadInput(f"it cannot be read: {error}") from None
     record.tables = len(found.tables)
     record.pages = found.get_page_count() if ending in (".pdf", ".pptx") else 0
-    text = found.content if ending in UNESCAPED else _plain(found.content)
+    text = found.content
+    if ending not in UNESCAPED:  # no emphasis and, but at the beginning of lines, no escapes; code stays
+        parts = _FENCED.split(text)
+        parts[::2] = [_ESCAPE.sub(r"\1", _STARS.sub("", part)) for part in parts[::2]]
+        text = "".join(parts)
     text = _PICTURE.sub(r"\1", text).translate(_BACK)
     if ending == ".pptx":
         text += "".join(f"\n\nNotes: {note}" for note in _notes(raw))
@@ -104,7 +107,8 @@ def _prepared(raw: bytes, ending: str, record: FileRecord) -> bytes:
                 for run in _HIDDEN.findall(text) if "<w:vanish/>" in text else ():
                     record.drop("hidden text", "".join(re.findall(r"<w:t[^<>]*>([^<]*)", run)))
                     text = text.replace(run, "")
-                content = _RUN.sub(lambda run: _swapped(run[0]), text).encode()
+                swap = re.compile("|".join(_LOST))
+                content = _RUN.sub(lambda run: swap.sub(lambda one: _LOST[one[0]], run[0]), text).encode()
             new.writestr(part.filename, content)
     return out.getvalue()
 
@@ -122,19 +126,6 @@ def _shown_mail(raw: bytes, record: FileRecord) -> bytes:
             part.set_content(page.text)
             changed = True
     return mail.as_bytes() if changed else raw
-
-
-def _swapped(run: str) -> str:
-    for entity, mark in _LOST.items():
-        run = run.replace(entity, mark)
-    return run
-
-
-def _plain(text: str) -> str:
-    """Return Markdown without emphasis and, but at the beginning of lines, without escapes; code stays."""
-    parts = _FENCED.split(text)
-    parts[::2] = [_ESCAPE.sub(r"\1", _STARS.sub("", part)) for part in parts[::2]]
-    return "".join(parts)
 
 
 def _notes(raw: bytes) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ def read(
     path: Path, name: str, reading: Reading, report: LoadReport, record: FileRecord
 ) -> Iterator[Document]:
     """Yield the document in `path`; nothing if it is empty or unreadable, with the reason in `report`."""
+    record.ocr = reading.ocr
     try:
         title, text, meta = READERS[path.suffix.lower()](path, _Asked(name, reading, report, record))
         title, text = storable(title), storable(text)
@@ -89,12 +91,14 @@ def flattened(value: object, path: str = "") -> Iterator[str]:
         yield f"{path}: {line}" if path else line
 
 
+@dataclass(frozen=True, slots=True)
 class _Asked:
     """A reader's arguments besides the path."""
 
-    def __init__(self, name: str, reading: Reading, report: LoadReport, record: FileRecord) -> None:
-        self.name, self.reading, self.report, self.record = name, reading, report, record
-        record.ocr = reading.ocr
+    name: str
+    reading: Reading
+    report: LoadReport
+    record: FileRecord
 
     def decode(self, raw: bytes) -> str:
         """Return the text of a file with plain line ends; report an encoding that had to be guessed."""
@@ -160,15 +164,19 @@ def _heading(text: str) -> str:
     return next((one.text for one in headings(text) if one.text), "")
 
 
+def _parsed(raw: bytes | str) -> Any:
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"not valid JSON: {error}") from None
+
+
 def _notebook(path: Path, asked: _Asked) -> Parts:
     """Read a Jupyter notebook: its texts, its code and what the code printed; no pictures."""
     from core.corpus.markdown import titled
 
     asked.record.reader = "notebook"
-    try:
-        book = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"not valid JSON: {error}") from None
+    book = _parsed(path.read_bytes())
     if not isinstance(book, dict) or not isinstance(book.get("cells"), list):
         raise BadInput("it is no notebook of version 4: it has no list of cells")
     language = str(book.get("metadata", {}).get("kernelspec", {}).get("language", ""))
@@ -177,12 +185,12 @@ def _notebook(path: Path, asked: _Asked) -> Parts:
         source = _joined(cell.get("source", ""))
         blocks.append(f"```{language}\n{source}\n```" if cell.get("cell_type") == "code" else source)
         for output in cell.get("outputs", ()):
-            printed = _joined(output.get("text") or output.get("data", {}).get("text/plain", ""))
+            data = output.get("data", {})
+            printed = _joined(output.get("text") or data.get("text/plain", ""))
             blocks.append(f"```\n{printed}\n```" if printed.strip() else "")
-            if any(kind.startswith("image/") for kind in output.get("data", ())):
+            if any(kind.startswith("image/") for kind in data):
                 asked.record.drop("pictures that code drew", "")
-    title, text, meta = titled("\n\n".join(block.strip("\n") for block in blocks if block.strip()))
-    return title, text, meta
+    return titled("\n\n".join(block.strip("\n") for block in blocks if block.strip()))
 
 
 def _joined(lines: object) -> str:
@@ -194,18 +202,15 @@ def _xml(path: Path, asked: _Asked) -> Parts:
     from lxml import etree
 
     asked.record.reader = "lxml"
-    options: dict[str, Any] = {
-        "no_network": True,
-        "load_dtd": False,
-        "remove_comments": True,
-        "remove_pis": True,
-    }
+    safe = {"no_network": True, "load_dtd": False, "remove_comments": True, "remove_pis": True}
+
+    def parse(**how: Any) -> Any:
+        return etree.parse(str(path), etree.XMLParser(**safe, **how)).getroot()
+
     try:
-        root = etree.parse(str(path), etree.XMLParser(resolve_entities="internal", **options)).getroot()
+        root = parse(resolve_entities="internal")
     except etree.XMLSyntaxError as error:
-        root = etree.parse(
-            str(path), etree.XMLParser(resolve_entities=False, recover=True, **options)
-        ).getroot()
+        root = parse(resolve_entities=False, recover=True)
         if root is None:
             raise BadInput(f"not valid XML: {error}") from None
         asked.report.take(asked.name, f"damaged XML, read as far as possible: {error.msg}")
@@ -222,19 +227,15 @@ def _xml(path: Path, asked: _Asked) -> Parts:
         elif children:
             waiting += reversed(children)
         elif element.attrib:
-            lines.append(
-                ", ".join(f"{etree.QName(name).localname}: {value}" for name, value in element.items())
-            )
+            named = ((etree.QName(name).localname, value) for name, value in element.items())
+            lines.append(", ".join(f"{name}: {value}" for name, value in named))
     return " ".join(title.split()), "\n".join(lines), {}
 
 
 def _json(path: Path, asked: _Asked) -> Parts:
     """Read nested JSON: a line `path: value` for each value."""
     asked.record.reader = "json"
-    try:
-        found = json.loads(asked.decode(path.read_bytes()))
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"not valid JSON: {error}") from None
+    found = _parsed(asked.decode(path.read_bytes()))
     title = found.get("title", found.get("name", "")) if isinstance(found, dict) else ""
     return title if isinstance(title, str) else "", "\n".join(flattened(found)), {}
 

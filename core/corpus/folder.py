@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,6 +33,14 @@ class Listing:
         """Return the same as plain texts, as creating a hundred thousand paths takes a while."""
         found = [name for ending in dict.fromkeys(endings) for name in self.files.get(ending, ())]
         return sorted(found, key=lambda name: name.split(os.sep))
+
+    def has_changed(self) -> bool:
+        """Return True if a file was added or taken out since, or may have been."""
+        try:
+            now = {folder: os.stat(folder).st_mtime_ns for folder in self.folders}
+        except OSError:
+            return True
+        return not self.settled or now != self.folders
 
 
 def walk(root: Path, report: LoadReport | None = None) -> Listing:
@@ -98,17 +106,9 @@ class Watch:
         """Return the current files below `root`."""
         with self._lock:
             known = self._known.get(root)
-            if known is None or not known.settled or any(_changed(known)):
+            if known is None or known.has_changed():
                 known = self._known[root] = walk(root)
             return known
-
-
-def _changed(known: Listing) -> Iterator[bool]:
-    for folder, before in known.folders.items():
-        try:
-            yield os.stat(folder).st_mtime_ns != before
-        except OSError:
-            yield True
 
 
 WATCH = Watch()

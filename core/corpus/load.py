@@ -62,13 +62,13 @@ class Distinct:
             self._report.empty.add(where)
             return None
         file, _, line = where.rpartition(":") if where.rpartition(":")[2].isdigit() else (where, "", "")
-        for id in (document.id, f"{file}#{document.id}", f"{file}#{document.id}:{line}"):
-            if id not in self._seen:
-                break
-        else:
-            self._report.skip(where, f"its id {document.id[:80]!r} is used twice")
+        own = document.id
+        ids = (own, f"{file}#{own}", f"{file}#{own}:{line}")
+        id = next((id for id in ids if id not in self._seen), None)
+        if id is None:
+            self._report.skip(where, f"its id {own[:80]!r} is used twice")
             return None
-        if id != document.id:
+        if id != own:
             self._report.take(file, "ids that other rows have, too, are written with the file's name")
             document = replace(document, id=id)
         self._seen.add(id)
@@ -118,17 +118,15 @@ def readable_files(
         others = [file for file in listing.having(table_files.ENDINGS) if file not in set(stored)]
         _skip(report, others, path, "no SQLite database, whatever its name says")
     if stored:
-        if path / table_files.QUESTIONS in found:
-            report.skip(table_files.QUESTIONS, "labelled questions about the database, which eval asks")
         questions, code = path / table_files.QUESTIONS, set(endings.CODE)
-        texts = [file for file in found if file != questions and file.suffix.lower() not in code]
-        if texts:
-            _skip(report, stored, path, "a database beside documents is asked by SQL routes, not searched")
-            found = [file for file in found if file != questions]
-        else:
-            beside = [file for file in found if file != questions]
-            _skip(report, beside, path, "source code beside a database is not read")
+        if questions in found:
+            report.skip(table_files.QUESTIONS, "labelled questions about the database, which eval asks")
+            found.remove(questions)
+        if all(file.suffix.lower() in code for file in found):
+            _skip(report, found, path, "source code beside a database is not read")
             found = stored
+        else:
+            _skip(report, stored, path, "a database beside documents is asked by SQL routes, not searched")
     if not found:
         left = report.skipped
         why = f" ({left[0].line()})" if left else ""
@@ -154,7 +152,7 @@ def survey(path: Path, reading: Reading, report: LoadReport) -> dict[str, int]:
     for file in tables[:SURVEYED]:
         name = name_of(file, path)
         try:
-            for part in rows.opened(file, str(file)):
+            for part in rows.opened(file):
                 plan = part.plan(reading)
                 if not part.columns:
                     report.empty.add(name)
@@ -163,10 +161,8 @@ def survey(path: Path, reading: Reading, report: LoadReport) -> dict[str, int]:
                 if not plan.rows:
                     part.check_described(file)
                 report.take(f"{name}/{part.sheet}" if part.sheet else name, plan.in_words())
-        except rows.NotRead as error:
-            report.skip(name, error.why)
         except (OSError, BadInput, Unavailable) as error:
-            report.skip(name, files.reason(error))
+            report.skip(name, files.reason(error).removeprefix(f"{file}: "))
     if len(tables) > SURVEYED:
         report.take(f"{len(tables) - SURVEYED:,} more files of rows", "not looked into yet")
     return dict(Counter(file.suffix.lower() for file in found).most_common())
@@ -215,8 +211,6 @@ def _documents_of(
         else:
             for document in files.read(file, name, reading, report, record):
                 yield document, name
-    except rows.NotRead as error:
-        report.skip(name, error.why)
     except (OSError, BadInput, Unavailable) as error:
         report.skip(name, files.reason(error).removeprefix(f"{file}: "))
 
@@ -232,15 +226,18 @@ def _archived(
             inside, ending = "/".join((name, *parts)), Path(member.filename).suffix.lower()
             if member.is_dir() or Path(member.filename).name.startswith((".", "__MACOSX")):
                 continue
-            if ending not in endings.READ or ending in endings.ARCHIVES:
-                closed = "archives within archives are not opened"
-                report.skip(inside, closed if ending in endings.ARCHIVES else endings.unread(ending))
+            if ending in endings.ARCHIVES:
+                why = "archives within archives are not opened"
+            elif ending not in endings.READ:
+                why = endings.unread(ending)
             elif member.flag_bits & 1:
-                report.skip(inside, "it needs a password")
+                why = "it needs a password"
             elif member.file_size > MAX_BYTES:
-                report.skip(inside, f"larger than {MAX_BYTES // 1_000_000} MB")
-            elif is_trap(member):
-                report.skip(inside, TRAPPED)
+                why = f"larger than {MAX_BYTES // 1_000_000} MB"
+            else:
+                why = TRAPPED if is_trap(member) else ""
+            if why:
+                report.skip(inside, why)
             else:
                 unpacked = Path(scratch) / f"member{ending}"
                 try:

@@ -39,14 +39,20 @@ class Counted:
 
     def add(self, name: str) -> None:
         """One more."""
-        self.count += 1
-        if len(self.names) < NAMED:
-            self.names.append(name)
+        self.join(Counted(1, [name]))
 
     def join(self, other: Counted) -> None:
         """Those that another one counted too."""
         self.count += other.count
-        self.names = (self.names + other.names)[:NAMED]
+        self.names += other.names[: NAMED - len(self.names)]
+
+
+def _join(known: dict[str, Counted], what: str, counted: Counted) -> bool:
+    """Count something; return False if there are too many other things."""
+    if what not in known and len(known) >= TOLD:
+        return False
+    known.setdefault(what, Counted()).join(counted)
+    return True
 
 
 @dataclass(slots=True)
@@ -63,15 +69,15 @@ class LoadReport:
 
     def skip(self, name: str, reason: str) -> None:
         """Record an omitted file; `name` may be a place in it."""
-        if reason in self.left or len(self.left) < TOLD:
-            self.left.setdefault(reason, Counted()).add(name)
-        else:
-            self.more += 1
+        self._join_left(reason, Counted(1, [name]))
 
     def take(self, name: str, kind: str) -> None:
         """Record a file with a surprising interpretation."""
-        if kind in self.kinds or len(self.kinds) < TOLD:
-            self.kinds.setdefault(kind, Counted()).add(name)
+        _join(self.kinds, kind, Counted(1, [name]))
+
+    def _join_left(self, reason: str, counted: Counted) -> None:
+        if not _join(self.left, reason, counted):
+            self.more += counted.count
 
     def saw(self, columns: Iterable[str]) -> None:
         """Record the columns of a file of rows."""
@@ -86,13 +92,9 @@ class LoadReport:
         self.empty.join(other.empty)
         self.replaced.join(other.replaced)
         for reason, counted in other.left.items():
-            if reason in self.left or len(self.left) < TOLD:
-                self.left.setdefault(reason, Counted()).join(counted)
-            else:
-                self.more += counted.count
+            self._join_left(reason, counted)
         for kind, counted in other.kinds.items():
-            if kind in self.kinds or len(self.kinds) < TOLD:
-                self.kinds.setdefault(kind, Counted()).join(counted)
+            _join(self.kinds, kind, counted)
         self.saw(other.columns)
 
     @property

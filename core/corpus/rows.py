@@ -33,10 +33,6 @@ Placed = tuple[Document, str]  # a document and where it was found: "file:line"
 class NotRead(BadInput):
     """A file of rows without documents, reported before the first document."""
 
-    def __init__(self, where: str, why: str) -> None:
-        super().__init__(f"{where}: {why}")
-        self.why = why
-
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -61,26 +57,14 @@ class Rows:
 
     def check_described(self, path: Path) -> None:
         """Raise NotRead for rows without text that are no table either: objects may have any fields."""
-        if self.sheet or path.suffix.lower() in table_files.TABLES:
-            return
-        shown = ", ".join(map(repr, self.columns)) or "none"
-        raise NotRead(
-            f"{path}:{self.sample[0].line if self.sample else 1}",
-            f"no text column; give one of {', '.join(TEXT_COLUMNS)}, or name others with --text-columns"
-            f" (found: {shown})",
-        )
+        if not self.sheet and path.suffix.lower() not in table_files.TABLES:
+            shown = ", ".join(map(repr, self.columns)) or "none"
+            how = f"give one of {', '.join(TEXT_COLUMNS)}, or name others with --text-columns"
+            raise NotRead(f"no text column; {how} (found: {shown})")
 
     def plan(self, reading: Reading) -> Plan:
         """Return the roles of the columns."""
         return columns.plan(self.columns, [row.cells for row in self.sample], reading.text_columns)
-
-
-@dataclass(slots=True)
-class _Told:
-    """The counters of reading the rows of a file."""
-
-    rows: int = 0
-    damaged: bool = field(default=False)
 
 
 def read_beir(path: Path, report: LoadReport, max_bytes: int) -> Iterator[Placed]:
@@ -92,7 +76,7 @@ def read_beir(path: Path, report: LoadReport, max_bytes: int) -> Iterator[Placed
         if missing:
             broken.append((row.line, f"no {missing[0]!r}; a BEIR line has _id, text and an optional title"))
             continue
-        yield from _document(path.name, path.name, row, usual, report, max_bytes, lambda: None)
+        yield from _document(path.name, row, usual, report, max_bytes)
     _tell_broken(path.name, broken, report)
 
 
@@ -116,7 +100,7 @@ def read(
         report.take(f"{name}/{sheet}", f"{what} left out")
         record.drop(what, text)
 
-    for found in opened(path, str(path), left_out):
+    for found in opened(path, left_out):
         called = f"{name}/{found.sheet}" if found.sheet else name
         report.saw(map(str, found.columns))
         told(name, found.encoding, report)
@@ -127,61 +111,51 @@ def read(
             continue
         if found.above:
             report.take(called, f"{found.above} rows above the header left out")
-        table = path.suffix.lower() in table_files.TABLES
         if not plan.text and path.stat().st_size > LARGE_TABLE:
             plan = replace(plan, lines=())
-        if not plan.rows:
-            found.check_described(path)
-            report.take(called, plan.in_words())
-            if table:
-                yield from _described_by_sql(path, name, report)
-            else:
-                yield Document(called, found.sheet, _described(found, name)), f"{path}:{found.sheet}"
-                deque(found.rows, 0)  # reports what is hidden in them
+        if plan.rows:
+            yield from _documents(found, called, plan, report, max_bytes)
             continue
-        yield from _documents(found, called, plan, report, max_bytes)
-
-
-def _described_by_sql(path: Path, name: str, report: LoadReport) -> Iterator[Placed]:
-    try:
-        described = list(table_files.csv_documents(path, name, report))
-    except (BadInput, Unavailable) as error:
-        raise NotRead(str(path), str(error).removeprefix(f"{path}: ")) from None
-    yield from ((document, name) for document in described)
+        found.check_described(path)
+        report.take(called, plan.in_words())
+        if path.suffix.lower() in table_files.TABLES:
+            try:
+                described = list(table_files.csv_documents(path, name, report))
+            except (BadInput, Unavailable) as error:
+                raise NotRead(str(error).removeprefix(f"{path}: ")) from None
+            yield from ((document, name) for document in described)
+        else:
+            yield Document(called, found.sheet, _described(found, name)), f"{path}:{found.sheet}"
+            deque(found.rows, 0)  # reports what is hidden in them
 
 
 def _documents(found: Rows, called: str, plan: Plan, report: LoadReport, max_bytes: int) -> Iterator[Placed]:
-    count = _Told()
-
-    def damaged() -> None:
-        count.damaged = True
-
-    for row in found.rows:
-        count.rows += 1
+    count, damaged = 0, False
+    for count, row in enumerate(found.rows, 1):  # noqa: B007 - the last one is reported
         if row.ragged:
-            report.take(
-                f"{called}:{row.line}", "a row with more or fewer cells than the header: joined, or filled up"
-            )
-        yield from _document(called, called, row, plan, report, max_bytes, damaged)
+            what = "a row with more or fewer cells than the header: joined, or filled up"
+            report.take(f"{called}:{row.line}", what)
+        for document, where in _document(called, row, plan, report, max_bytes):
+            damaged = damaged or REPLACED in document.text
+            yield document, where
     _tell_broken(called, found.broken, report)
-    report.take(f"{called} ({count.rows:,} {'row' if count.rows == 1 else 'rows'})", plan.in_words())
-    if count.damaged:
+    report.take(f"{called} ({count:,} {'row' if count == 1 else 'rows'})", plan.in_words())
+    if damaged:
         report.replaced.add(called)
 
 
-def _document(
-    name: str,
-    path: str,
-    row: Row,
-    plan: Plan,
-    report: LoadReport,
-    max_bytes: int,
-    damaged: Callable[[], None],
-) -> Iterator[Placed]:
+def _document(name: str, row: Row, plan: Plan, report: LoadReport, max_bytes: int) -> Iterator[Placed]:
     """Yield a row's document; an invalid row is skipped with its line and the reason."""
-    where, cells = f"{path}:{row.line}", row.cells
+    where, cells = f"{name}:{row.line}", row.cells
     try:
-        used = _used(cells, plan)
+        used = plan.text
+        if plan.usual:
+            used = tuple(column for column in TEXT_COLUMNS if column in cells)[:1]
+            if not used:
+                there = ", ".join(map(repr, cells)) or "none"
+                raise BadInput(f"no text column; give one of {', '.join(TEXT_COLUMNS)} (found: {there})")
+            if not isinstance(cells[used[0]], str | list | dict):
+                raise BadInput(f"{used[0]!r} is {_kind(cells[used[0]])}; give text")
         text, title = _text(cells, used, plan), cells.get(plan.title) if plan.title else None
         if title is not None and not isinstance(title, str):
             if plan.usual:
@@ -195,65 +169,51 @@ def _document(
     except BadInput as error:
         report.skip(where, str(error))
         return
-    clean = storable(text)
-    if REPLACED in clean:
-        damaged()
     apart = {*ID_COLUMNS, *used, *([plan.title] if plan.title else [])}
     meta = {storable(key): flat(value) for key, value in cells.items() if key not in apart and value}
     identity = f"{name}#{row.line}" if given is None else storable(str(given))
-    yield Document(identity, storable(title or ""), clean, meta), where
-
-
-def _used(cells: Mapping[str, Any], plan: Plan) -> tuple[str, ...]:
-    """Return the columns of a row that are its text."""
-    if not plan.usual:
-        return plan.text
-    column = next((column for column in TEXT_COLUMNS if column in cells), None)
-    if column is None:
-        found = ", ".join(map(repr, cells)) or "none"
-        raise BadInput(f"no text column; give one of {', '.join(TEXT_COLUMNS)} (found: {found})")
-    return (column,)
+    yield Document(identity, storable(title or ""), storable(text), meta), where
 
 
 def _text(cells: Mapping[str, Any], used: tuple[str, ...], plan: Plan) -> str:
-    if plan.usual and not isinstance(cells[used[0]], str | list | dict):
-        raise BadInput(f"{used[0]!r} is {_kind(cells[used[0]])}; give text")
+    """Return the text of a row: lines `column: value`, then each text column, with a line for each value in a
+    list or an object.
+    """
     there = {column: value for column, value in cells.items() if value not in (None, "", [], {})}
-    parts = [_lines(there[column]) for column in used if column in there]
+    lines = "\n".join(f"{column}: {listed(there[column])}" for column in plan.lines if column in there)
+    texts = [there[column] for column in used if column in there]
+    parts = [one if isinstance(one, str) else "\n".join(flattened(one)) for one in texts]
     text = "\n\n".join(part for part in parts if part.strip())
-    named = [
-        (column, value) for column in plan.lines if (value := cells.get(column)) not in (None, "", [], {})
-    ]
-    lines = "\n".join(f"{column}: {listed(value)}" for column, value in named)
     return "\n\n".join(part for part in (lines, text) if part)
 
 
-def _lines(value: object) -> str:
-    """Return a field as text, a line for each value in a list or an object."""
-    return value if isinstance(value, str) else "\n".join(flattened(value))
-
-
-def opened(
-    path: Path, name: str, left_out: Callable[[str, str, str], object] = lambda *_: None
-) -> Iterator[Rows]:
+def opened(path: Path, left_out: Callable[[str, str, str], object] = lambda *_: None) -> Iterator[Rows]:
     """Yield a file of rows, or each visible sheet of a workbook that has cells. Raises NotRead."""
     ending = path.suffix.lower()
     if ending == ".xlsx":
-        yield from _sheets(path, name, left_out)
+        yield from _sheets(path, left_out)
         return
     try:
         with path.open("rb") as file:
             encoding = encoding_of(file)
     except BadInput as error:
-        raise NotRead(name, str(error)) from None
-    if ending in (".csv", ".tsv"):
-        yield _csv_rows(path, name, encoding)
-        return
+        raise NotRead(error) from None
     broken: list[tuple[int, str]] = []
-    rows = _json_list(path, name, encoding) if is_list(path) else _json_lines(path, encoding, broken)
+    if ending in (".csv", ".tsv"):
+        cells = _csv_cells(path, encoding, broken)
+        _, first = next(cells, (0, []))
+        header = _distinct(cell.strip().lower() for cell in first)
+        yield _rows(header, _named(header, cells), encoding=encoding, broken=broken)
+        return
+    rows = _json_list(path, encoding) if is_list(path) else _json_lines(path, encoding, broken)
+    yield _rows(None, rows, encoding=encoding, broken=broken)
+
+
+def _rows(header: tuple[str, ...] | None, rows: Iterator[Row], **more: Any) -> Rows:
+    """Return rows with the first of them as a sample, which names the columns if no `header` does."""
     sample = list(islice(rows, columns.SAMPLED))
-    named = dict.fromkeys(key for row in sample for key in row.cells)
-    yield Rows(tuple(named), sample, chain(sample, rows), encoding=encoding, broken=broken)
+    named = tuple(dict.fromkeys(key for row in sample for key in row.cells)) if header is None else header
+    return Rows(named, sample, chain(sample, rows), **more)
 
 
 def is_list(path: Path) -> bool:
@@ -263,14 +223,14 @@ def is_list(path: Path) -> bool:
     return head.startswith(b"[") and head[1:].lstrip().startswith(b"{")
 
 
-def _json_list(path: Path, name: str, encoding: str) -> Iterator[Row]:
+def _json_list(path: Path, encoding: str) -> Iterator[Row]:
     """Yield the objects of one list, numbered from 1."""
     if path.stat().st_size > LONGEST_LINE:
-        raise NotRead(name, f"a list larger than {LONGEST_LINE // 1_000_000} MB; give one object a line")
+        raise NotRead(f"a list larger than {LONGEST_LINE // 1_000_000} MB; give one object a line")
     try:
         found = json.loads(path.read_text(encoding=encoding, errors="replace"))
     except (ValueError, RecursionError) as error:
-        raise NotRead(name, f"not valid JSON: {error}") from None
+        raise NotRead(f"not valid JSON: {error}") from None
     yield from (Row(number, row) for number, row in enumerate(found, 1) if isinstance(row, dict))
 
 
@@ -303,19 +263,7 @@ def _bounded(file: TextIO, broken: list[tuple[int, str]]) -> Iterator[str]:
         yield line
 
 
-def _csv_rows(path: Path, name: str, encoding: str) -> Rows:
-    broken: list[tuple[int, str]] = []
-    rows = _csv_cells(path, name, encoding, broken)
-    _, first = next(rows, (0, []))
-    header = _distinct(cell.strip().lower() for cell in first)
-    named = _named(header, rows)
-    sample = list(islice(named, columns.SAMPLED))
-    return Rows(header, sample, chain(sample, named), encoding=encoding, broken=broken)
-
-
-def _csv_cells(
-    path: Path, name: str, encoding: str, broken: list[tuple[int, str]]
-) -> Iterator[tuple[int, list[str]]]:
+def _csv_cells(path: Path, encoding: str, broken: list[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
     csv.field_size_limit(2**31 - 1)
     with path.open(encoding=encoding, errors="replace", newline="") as file:
         header = file.readline(LONGEST_HEADER)
@@ -326,11 +274,9 @@ def _csv_cells(
             file.seek(0)
         reader = csv.reader(_bounded(file, broken), delimiter=delimiter)
         try:
-            for cells in reader:
-                if cells:
-                    yield reader.line_num, cells
+            yield from ((reader.line_num, cells) for cells in reader if cells)
         except csv.Error as error:
-            raise BadInput(f"{name}:{reader.line_num}: not valid CSV: {error}") from None
+            raise BadInput(f"{path}:{reader.line_num}: not valid CSV: {error}") from None
 
 
 def _named(header: tuple[str, ...], rows: Iterator[tuple[int, list[str]]]) -> Iterator[Row]:
@@ -353,21 +299,19 @@ def _distinct(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _sheets(path: Path, name: str, left_out: Callable[[str, str, str], object]) -> Iterator[Rows]:
+def _sheets(path: Path, left_out: Callable[[str, str, str], object]) -> Iterator[Rows]:
     from core.corpus.converted import sheets
 
-    found = None
+    empty = True
     try:
         for title, cells in sheets(path, left_out):
-            found = _sheet(title, cells) or found
-            if found is not None and found.sheet == title:
+            if (found := _sheet(title, cells)) is not None:
+                empty = False
                 yield found
     except BadInput as error:
-        if found is None:
-            raise NotRead(name, str(error)) from None
-        raise BadInput(f"{name}: {error}") from None
-    if found is None:
-        raise NotRead(name, "its sheets are empty")
+        raise NotRead(error) if empty else BadInput(f"{path}: {error}") from None
+    if empty:
+        raise NotRead("its sheets are empty")
 
 
 def _sheet(title: str, cells: Iterator[tuple[int, list[str]]]) -> Rows | None:
@@ -376,19 +320,13 @@ def _sheet(title: str, cells: Iterator[tuple[int, list[str]]]) -> Rows | None:
     head = list(islice(rows, LOOKED_AT))
     if not head:
         return None
-    above = _header(head)
+    # The first row with more than one used cell names the columns.
+    wide = (n for n, (_, row) in enumerate(head) if sum(bool(cell.strip()) for cell in row) > 1)
+    above = next(wide, 0)
     header = _fitted(head[above][1], 0)
     called = _distinct(cell.strip().lower() or f"column {n}" for n, cell in enumerate(header, 1))
-    below = chain(head[above + 1 :], rows)
-    named = _named(called, ((line, _fitted(row, len(called))) for line, row in below))
-    sample = list(islice(named, columns.SAMPLED))
-    return Rows(called, sample, chain(sample, named), title, above)
-
-
-def _header(rows: list[tuple[int, list[str]]]) -> int:
-    """Return which of the first rows names the columns: the first with more than one used cell."""
-    wide = (n for n, (_, row) in enumerate(rows) if sum(bool(cell.strip()) for cell in row) > 1)
-    return next(wide, 0)
+    below = ((line, _fitted(row, len(called))) for line, row in chain(head[above + 1 :], rows))
+    return _rows(called, _named(called, below), sheet=title, above=above)
 
 
 def _fitted(row: list[str], width: int) -> list[str]:

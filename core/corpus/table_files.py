@@ -86,8 +86,7 @@ def csv_documents(file: Path, name: str, report: LoadReport) -> Iterator[Documen
     """One document about the table in a CSV file; what was changed goes to `report`. Raises BadInput."""
     database, notes = load([file], name)
     for note in notes:
-        _, _, what = note.partition(": ")
-        report.take(name, what)
+        report.take(name, note.partition(": ")[2])
     yield from _told(database, name)
 
 

@@ -346,14 +346,13 @@ def test_pieces_of_one_document_are_put_in_order():
 def test_a_long_document_is_read_in_parts_of_whole_passages(lengths):
     corpus = Pieces({f"a/{n:03}": "x" * length for n, length in enumerate(lengths)})
     found = parts(corpus)
-    assert [p.id for part in found for _, p in part.passages] == [f"a/{n:03}" for n in range(len(lengths))]
-    for part in found:
-        together = "\n\n".join(p.text for _, p in part.passages)
-        assert len(part.passages) == 1 or len(together) <= DOCUMENT
-    for one, following in pairwise(found):
-        length = sum(len(p.text) + 2 for _, p in one.passages)
-        assert length + len(following.passages[0][1].text) > DOCUMENT, "no part is too small"
-        assert following.head == found[0].passages[0][1].text[:400]
+    assert [p.id for _, part in found for _, p in part] == [f"a/{n:03}" for n in range(len(lengths))]
+    for _, part in found:
+        assert len(part) == 1 or len("\n\n".join(p.text for _, p in part)) <= DOCUMENT
+    for (_, one), (head, following) in pairwise(found):
+        length = sum(len(p.text) + 2 for _, p in one)
+        assert length + len(following[0][1].text) > DOCUMENT, "no part is too small"
+        assert head == found[0][1][0][1].text[:400]
 
 
 def test_an_empty_corpus_has_empty_enrichments(tmp_path):
