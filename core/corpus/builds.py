@@ -12,7 +12,7 @@ from core.backends.workers.place import WorkPlace
 from core.corpus import catalogue, uploads
 from core.corpus.build import Progress
 from core.corpus.catalogue import BUILT_IN
-from core.corpus.embedding_cost import Begin, gate
+from core.corpus.embedding_cost import gate
 from core.corpus.helpers import helpers
 from core.corpus.source import Source
 from core.domain import people
@@ -29,16 +29,17 @@ class Build(BackgroundJob):
     kind = "build"
     kept = 64
 
+    left = None  # the stages take different times
+
     def __init__(
         self, name: str, work: Work, home: Path | None = None, confirm: Callable[[], Build] | None = None
     ) -> None:
         """`confirm` begins it again, with what it costs confirmed."""
         super().__init__(name, home=home)
         self.confirm: Callable[[], Build] | None = None  # set once it ended because that was needed
-        self._confirm = confirm
+        self._confirm, self._doing = confirm, work
         self.name, self.stage = name, "starting"
         self._made: object = None
-        self._doing = work
 
     @property
     def cancelled(self) -> bool:
@@ -50,17 +51,12 @@ class Build(BackgroundJob):
         """Return the result of the work."""
         return self._made
 
-    @property
-    def left(self) -> None:
-        """Estimate nothing: the stages take different times."""
-        return
-
-    def _progress(self, stage: str, done: int, total: int) -> None:
-        self.stage, self.finished, self.total = stage, done, total
-
     def _do(self) -> None:
+        def progress(stage: str, done: int, total: int) -> None:
+            self.stage, self.finished, self.total = stage, done, total
+
         try:
-            self._made = self._doing(self._progress, self._cancel)
+            self._made = self._doing(progress, self._cancel)
         except NotConfirmed:
             self.confirm = self._confirm
             raise
@@ -76,13 +72,16 @@ def start(
     always: bool = False,
 ) -> Build:
     """Start building a corpus, by `workers` if given. Raises BadInput if it is being built already,
-    NotAllowed if the person may not read its files: only owners may index files that were not uploaded.
-    `confirmed`: build even if embedding by a service passes a limit of the settings; `always`: its cost must
-    be confirmed even below the limits.
+    NotAllowed if the person may not read its files: only owners may index files that were not uploaded,
+    do not belong to the program and are not the corpus' source already. `confirmed`: build even if embedding
+    by a service passes a limit of the settings; `always`: its cost must be confirmed even below the limits.
     """
     path = source.path if isinstance(source, Source) else source if isinstance(source, Path) else None
-    if path is not None and not _is_known(name, Path(path), settings):
-        people.require("machine")
+    if path is not None:
+        found = catalogue.current(name, settings)
+        known = [one.path for one in (*BUILT_IN.values(), *([found.source] if found else []))]
+        if path not in known and not uploads.is_uploaded(path, settings):
+            people.require("machine")
 
     def make(**how: Any) -> None:
         from core.corpus import index
@@ -90,20 +89,7 @@ def start(
         index.build(None if isinstance(source, str) else name, source, **how)
 
     again = partial(start, name, source, settings, workers, confirmed=True)
-    return _begin_making(
-        name, make, settings, workers, gate(settings, confirmed=confirmed, always=always), again
-    )
-
-
-def _is_known(name: str, path: Path, settings: Settings) -> bool:
-    """Return True if these files were uploaded, belong to the program, or are already the corpus' source."""
-    found = catalogue.current(name, settings)
-    own = [one.path for one in BUILT_IN.values() if one.path is not None]
-    return (
-        uploads.is_uploaded(path, settings)
-        or path in own
-        or (found is not None and found.source.path is not None and Path(found.source.path) == path)
-    )
+    return _begin_making(name, make, settings, workers, again, confirmed, always)
 
 
 def start_enrichment(
@@ -120,8 +106,7 @@ def start_enrichment(
         store.build(name, open_corpus(corpus, settings=settings), **how)
 
     again = partial(start_enrichment, corpus, name, settings, workers, confirmed=True)
-    begin = gate(settings, confirmed=confirmed)
-    return _begin_making(f"{corpus} {name}", make, settings, workers, begin, again)
+    return _begin_making(f"{corpus} {name}", make, settings, workers, again, confirmed)
 
 
 def start_chunkings(
@@ -143,8 +128,7 @@ def start_chunkings(
             pass
 
     again = partial(start_chunkings, base, sources, settings, workers, confirmed=True)
-    begin = gate(settings, confirmed=confirmed)
-    return _begin_making(chunkings_of(base), make, settings, workers, begin, again)
+    return _begin_making(chunkings_of(base), make, settings, workers, again, confirmed)
 
 
 def _begin_making(
@@ -152,16 +136,18 @@ def _begin_making(
     make: Callable[..., None],
     settings: Settings,
     workers: WorkPlace | None,
-    begin: Begin,
     again: Callable[[], Build],
+    confirmed: bool,
+    always: bool = False,
 ) -> Build:
     """Begin building in the background what `make` builds with the arguments of `core.corpus.index.build`."""
+    begin = gate(settings, confirmed=confirmed, always=always)
 
     def work(progress: Progress, cancel: threading.Event) -> None:
         with helpers(workers, settings) as helping:
             make(settings=settings, progress=progress, cancel=cancel, helpers=helping, begin=begin)
 
-    return _begin(name, work, settings.home, again)
+    return start_work(name, work, settings.home, again)
 
 
 def chunkings_of(base: str) -> str:
@@ -169,14 +155,10 @@ def chunkings_of(base: str) -> str:
     return f"{base} chunkings"
 
 
-def start_work(name: str, work: Work) -> Build:
-    """Begin any other work; BadInput if one of this name is under way."""
-    return _begin(name, work)
-
-
-def _begin(
+def start_work(
     name: str, work: Work, home: Path | None = None, confirm: Callable[[], Build] | None = None
 ) -> Build:
+    """Begin any work; BadInput if one of this name is under way."""
     fresh = Build(name, work, home, confirm)
     if jobs.begin(Build, name, lambda: fresh) is not fresh:
         raise BadInput(f"{name!r} is already in progress; wait for it to finish or stop it")

@@ -44,13 +44,11 @@ class Chunking:
         if self.by != "size" and (not self.size or self.overlap):
             raise BadInput(f"chunking by {self.by} needs a size above 0 and no overlap")
         if self.size and not 50 <= self.size <= 100_000:
-            raise BadInput(
-                f"chunk size {self.size} must be from 50 to 100000 characters, or 0 to keep documents whole"
-            )
+            allowed = "from 50 to 100000 characters, or 0 to keep documents whole"
+            raise BadInput(f"chunk size {self.size} must be {allowed}")
         if not 0 <= self.overlap <= self.size // 2:
-            raise BadInput(
-                f"chunk overlap {self.overlap} must be from 0 to {self.size // 2}, half the chunk size"
-            )
+            allowed = f"from 0 to {self.size // 2}, half the chunk size"
+            raise BadInput(f"chunk overlap {self.overlap} must be {allowed}")
 
     def label(self) -> str:
         """Return the choice in words, as shown with the corpus."""
@@ -60,9 +58,8 @@ class Chunking:
             return f"whole sentences, up to {self.size} characters, within a section"
         if not self.size:
             return "one passage per document"
-        return (
-            f"up to {self.size} characters, {self.overlap} overlapping, at paragraph and sentence boundaries"
-        )
+        where = "at paragraph and sentence boundaries"
+        return f"up to {self.size} characters, {self.overlap} overlapping, {where}"
 
     @property
     def key(self) -> str:
@@ -170,7 +167,7 @@ def pieces(
     most = size if isinstance(size, int) else size[1]
     at = 0
     while at < len(text):
-        end = min(len(text), at + _window(most))
+        end = min(len(text), at + max(WINDOW, PIECES * most))
         last = end == len(text)
         found = [(at + start, at + start + len(one)) for start, one in splitter.chunk_indices(text[at:end])]
         settled = [span for span in found if last or span[1] <= end - SETTLED * most]
@@ -178,10 +175,6 @@ def pieces(
             settled = found[:1]
         yield from settled
         at = end if len(settled) == len(found) else found[len(settled)][0]
-
-
-def _window(size: int) -> int:
-    return max(WINDOW, PIECES * size)
 
 
 def _joined(spans: Sequence[Span], least: int) -> list[Span]:

@@ -43,6 +43,7 @@ UNESCAPED = (".epub",)  # what kreuzberg returns of these has no backslashes bef
 _NOTES = "ppt/notesSlides/"
 # kreuzberg 4.10.4 drops these characters from the texts of .docx: they pass it as others.
 _LOST = {"&amp;": "\ue0a1", "&lt;": "\ue0a2", "&gt;": "\ue0a3"}
+_SWAP = re.compile("|".join(_LOST))
 _BACK = {0xE0A1: "&", 0xE0A2: "<", 0xE0A3: ">"}
 _HIDDEN = re.compile(r"<w:r(?: [^<>]*)?><w:rPr>(?:(?!</w:rPr>).)*?<w:vanish/>.*?</w:r>", re.DOTALL)
 _RUN = re.compile(r"<w:t(?: [^<>]*)?>[^<]*</w:t>")
@@ -107,8 +108,7 @@ def _prepared(raw: bytes, ending: str, record: FileRecord) -> bytes:
                 for run in _HIDDEN.findall(text) if "<w:vanish/>" in text else ():
                     record.drop("hidden text", "".join(re.findall(r"<w:t[^<>]*>([^<]*)", run)))
                     text = text.replace(run, "")
-                swap = re.compile("|".join(_LOST))
-                content = _RUN.sub(lambda run: swap.sub(lambda one: _LOST[one[0]], run[0]), text).encode()
+                content = _RUN.sub(lambda run: _SWAP.sub(lambda one: _LOST[one[0]], run[0]), text).encode()
             new.writestr(part.filename, content)
     return out.getvalue()
 

@@ -10,7 +10,7 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -26,6 +26,7 @@ from core.domain.settings import Settings
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from core.backends.llm import CachedLLM
     from core.backends.workers.pool import Pool
 
 CALL_S = 600.0  # of one call of a model, as in core.corpus.enrichments.recipe
@@ -52,30 +53,28 @@ class Helpers:
     def embed(self, name: str, known_as: str, batches: Batches, stop: Stop) -> Iterator[tuple[int, Matrix]]:
         """Yield the vectors of each step, shape (n, dim), in order of completion. Stops early on request."""
         about = {"name": name, "identity": known_as}
-        for number, data in self._each(f"{__name__}:embedded", about, batches, stop):
+        calls = ((number, {**about, "texts": list(texts)}) for number, texts in batches)
+        for number, data in self._open(stop).each(f"{__name__}:embedded", calls, stop):
             rows = int.from_bytes(data[:8], "little")
             yield number, np.frombuffer(data, np.float32, offset=8).reshape(rows, -1)
 
     def made(self, task: str, name: str, batches: Batches, stop: Stop) -> Iterator[tuple[int, bytes]]:
         """Yield the content of an enrichment's file for each step; `task` is its function for that."""
-        yield from self._each(task, {"name": name, "identity": identity(name)}, batches, stop)
+        about = {"name": name, "identity": identity(name)}
+        calls = ((number, {**about, "texts": list(texts)}) for number, texts in batches)
+        yield from self._open(stop).each(task, calls, stop)
 
     def complete(
         self, llm: str, requests: Sequence[LLMRequest], stop: Stop
     ) -> Iterator[tuple[int, Completion | ModelFailed]]:
         """Yield the answer of model `llm` of the settings to each request, in order of completion."""
-        pool = self._open(stop)
         calls = ((number, {"llm": llm, "request": asdict(one)}) for number, one in enumerate(requests))
-        for number, data in pool.each(f"{__name__}:completed", calls, stop):
+        for number, data in self._open(stop).each(f"{__name__}:completed", calls, stop):
             told = json.loads(data)
-            yield number, _answer(told)
-
-    def _each(
-        self, task: str, about: Mapping[str, Any], batches: Batches, stop: Stop
-    ) -> Iterator[tuple[int, bytes]]:
-        pool = self._open(stop)
-        calls = ((number, {**about, "texts": list(texts)}) for number, texts in batches)
-        yield from pool.each(task, calls, stop)
+            if "failed" in told:
+                yield number, ModelFailed(told["failed"])
+            else:
+                yield number, replace(from_plain(told["completion"], "recording"), source=told["source"])
 
     def _open(self, stop: Stop) -> Pool:
         from core.backends.workers.pool import Pool
@@ -90,26 +89,21 @@ def helpers(place: WorkPlace | None, settings: Settings) -> AbstractContextManag
     return nullcontext() if place is None else Helpers(place, settings)
 
 
-def _answer(told: Mapping[str, Any]) -> Completion | ModelFailed:
-    """Return a worker's completion or failure, with the worker's source."""
-    if "failed" in told:
-        return ModelFailed(told["failed"])
-    made = from_plain(told["completion"], "recording")
-    return Completion(**{**{name: getattr(made, name) for name in made.__slots__}, "source": told["source"]})
-
-
 # In a worker.
 
 
 def embedded(settings: Settings, payload: Mapping[str, Any]) -> bytes:
     """Return the vectors of some texts: their number, 8 bytes, then float32 by rows, both little-endian."""
-    embedder = _embedder(settings, payload["name"], payload["identity"])
+    name = payload["name"]
+    check(name, payload["identity"])
+    embedder: Embedder = _loaded(id(settings), name, lambda: load_embedder(name, settings=settings))
     vectors = np.ascontiguousarray(embedder.embed(payload["texts"]), "<f4")
     return len(vectors).to_bytes(8, "little") + vectors.tobytes()
 
 
 def completed(settings: Settings, payload: Mapping[str, Any]) -> bytes:
     """Return a model's answer, or why it failed. Raises Unavailable if the model cannot be called at all."""
+    from core.backends.llm import load_llm
     from core.backends.workers.inside import watch
 
     class Unwanted(threading.Event):
@@ -120,15 +114,11 @@ def completed(settings: Settings, payload: Mapping[str, Any]) -> bytes:
         def is_set(self) -> bool:
             return self.wanted_no_more()
 
-    asked = payload["request"]
-    request = LLMRequest(
-        **{
-            **asked,
-            "messages": tuple(Message(**one) for one in asked["messages"]),
-            "stop": tuple(asked["stop"]),
-        }
-    )
-    llm = _llm(settings, payload["llm"])
+    asked, name = payload["request"], payload["llm"]
+    parts = {"messages": tuple(Message(**one) for one in asked["messages"]), "stop": tuple(asked["stop"])}
+    request = LLMRequest(**{**asked, **parts})
+    now = settings.model_copy(update={"llm": name})
+    llm: CachedLLM = _loaded(id(settings), f"llm {name}", lambda: load_llm(now))
     if reason := llm.status():
         raise Unavailable(f"machine {here().host}: {reason}")
     try:
@@ -145,18 +135,6 @@ def check(name: str, wanted: str) -> None:
             f"machine {here().host} has other weights of model {name} ({identity(name)}, wanted {wanted}); "
             "copy the model there"
         )
-
-
-def _embedder(settings: Settings, name: str, wanted: str) -> Embedder:
-    check(name, wanted)
-    found: Embedder = _loaded(id(settings), name, lambda: load_embedder(name, settings=settings))
-    return found
-
-
-def _llm(settings: Settings, name: str) -> Any:
-    from core.backends.llm import load_llm
-
-    return _loaded(id(settings), f"llm {name}", lambda: load_llm(settings.model_copy(update={"llm": name})))
 
 
 _models: dict[tuple[int, str], Any] = {}

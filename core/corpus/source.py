@@ -82,11 +82,8 @@ class Source:
         if self.kind == "table":
             raise BadInput(f"corpus {self.name} is a table that is searched in place: it is not indexed")
         if self.path is None:
-            installed = os.scandir(sysconfig.get_path("purelib"))
-            facts = [
-                sys.version,
-                *sorted(entry.name for entry in installed if entry.name.endswith(".dist-info")),
-            ]
+            installed = (entry.name for entry in os.scandir(sysconfig.get_path("purelib")))
+            facts = [sys.version, *sorted(name for name in installed if name.endswith(".dist-info"))]
         else:
             known = [(file, file.stat()) for file in readable_files(self.path, read=read)]
             facts = [(str(file), stat.st_size, stat.st_mtime_ns) for file, stat in known]
@@ -102,9 +99,8 @@ class Source:
         whole = hashlib.sha256()
         for file in files:
             with file.open("rb") as opened:
-                whole.update(
-                    json.dumps([str(file), hashlib.file_digest(opened, "sha256").hexdigest()]).encode()
-                )
+                digest = hashlib.file_digest(opened, "sha256").hexdigest()
+            whole.update(json.dumps([str(file), digest]).encode())
         return whole.hexdigest()[:32]
 
     def record(self) -> dict[str, Any]:
@@ -128,9 +124,8 @@ def from_path(path: Path, *, name: str | None = None, chunking: Chunking | None 
     """
     path = path.expanduser().resolve()
     found = readable_files(path)
-    called = slug(
-        name if name is not None else (path.stem if path.is_file() else path.name).replace("@", "-")
-    )
+    usual = (path.stem if path.is_file() else path.name).replace("@", "-")
+    called = slug(usual if name is None else name)
     whole = is_beir(path) or found[0].suffix.lower() in DATABASES
     cut = chunking if chunking is not None else WHOLE if whole else Chunking()
     return Source(called, "indexed", path, cut, AUTO, reading=NEW)

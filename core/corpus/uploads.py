@@ -88,9 +88,8 @@ def safe_name(given: str) -> str:
 
 def read(name: str, content: bytes, reading: Reading | None = None) -> Given:
     """Read one file as indexing will. Raises BadInput if it contains nothing."""
-    kept = safe_name(name)
     with tempfile.TemporaryDirectory() as scratch, Reader() as reader:
-        path = Path(scratch) / kept
+        path = Path(scratch) / safe_name(name)
         path.write_bytes(content)
         report = LoadReport()
         found = _documents(path, reader, reading, report)
@@ -107,17 +106,32 @@ def add(corpus: str, files: Mapping[str, bytes], settings: Settings, reading: Re
     if not files:
         raise BadInput("no file was chosen; choose at least one")
     home = folder(corpus, settings)
+    other = catalogue.current(home.name, settings)
     if home.name in BUILT_IN:
         raise BadInput(f"{home.name!r} is the name of a built-in corpus; choose another")
-    other = catalogue.current(home.name, settings)
     if other is not None and not is_uploaded(other.source.path, settings):
         raise BadInput(f"{home.name!r} is already the corpus of {other.source.path}; choose another name")
-    names = _names(files)
+    names: dict[str, str] = {}  # as given, by the name they are kept under
+    for given in files:
+        name = safe_name(given)
+        if name.lower() == BEIR:
+            raise BadInput(f"{BEIR} is a BEIR set; enter the path of its folder instead of uploading it")
+        if name in names:
+            both = f"{_shown(given)} and {_shown(names[name])}"
+            raise BadInput(f"{both} would both be {name!r}; rename one of them")
+        names[name] = given
+    refused: dict[str, str] = {}  # why, by name
     try:
         home.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(dir=home, prefix=".new-"))
         try:
-            refused = _refused(names, files, scratch, reading)
+            with Reader() as reader:
+                for name, given in names.items():
+                    (scratch / name).write_bytes(files[given])
+                    try:
+                        _documents(scratch / name, reader, reading)
+                    except BadInput as error:
+                        refused[name] = str(error).replace(f"{scratch}{os.sep}", "")
             kept = [name for name in names if name not in refused]
             if not kept:
                 more = f"; and {len(refused) - 5} more" if len(refused) > 5 else ""
@@ -146,10 +160,9 @@ def kept(corpus: str, settings: Settings) -> list[Kept]:
 def documents_of(corpus: str, name: str, settings: Settings) -> list[Document]:
     """Return the documents of a stored file, also before it is indexed. Raises BadInput."""
     found = catalogue.current(corpus, settings)
+    reading = found.source.reading if found is not None else None
     with Reader() as reader:
-        return _documents(
-            _one(corpus, name, settings), reader, found.source.reading if found is not None else None
-        )
+        return _documents(_one(corpus, name, settings), reader, reading)
 
 
 def remove(corpus: str, name: str, settings: Settings) -> None:
@@ -197,36 +210,6 @@ def corpora(settings: Settings) -> list[str]:
     return sorted(name for name in found if kept(name, settings))
 
 
-def _names(files: Mapping[str, bytes]) -> dict[str, str]:
-    """Return the stored name of each file with its original name."""
-    names: dict[str, str] = {}
-    for given in files:
-        name = safe_name(given)
-        if name.lower() == BEIR:
-            raise BadInput(f"{BEIR} is a BEIR set; enter the path of its folder instead of uploading it")
-        if name in names:
-            raise BadInput(
-                f"{_shown(given)} and {_shown(names[name])} would both be {name!r}; rename one of them"
-            )
-        names[name] = given
-    return names
-
-
-def _refused(
-    names: Mapping[str, str], files: Mapping[str, bytes], scratch: Path, reading: Reading | None
-) -> dict[str, str]:
-    """Write the files and read them; return why some cannot be used, by name."""
-    wrong: dict[str, str] = {}
-    with Reader() as reader:
-        for name, given in names.items():
-            (scratch / name).write_bytes(files[given])
-            try:
-                _documents(scratch / name, reader, reading)
-            except BadInput as error:
-                wrong[name] = str(error).replace(f"{scratch}{os.sep}", "")
-    return wrong
-
-
 def _documents(
     path: Path, reader: Reader, reading: Reading | None, report: LoadReport | None = None
 ) -> list[Document]:
@@ -235,9 +218,8 @@ def _documents(
     if not size:
         raise BadInput(f"{path.name} is empty")
     if size > MAX_BYTES:
-        raise BadInput(
-            f"{path.name} has {size / 1e6:.0f} MB; the limit per file is {MAX_BYTES // 1_000_000} MB"
-        )
+        most = f"the limit per file is {MAX_BYTES // 1_000_000} MB"
+        raise BadInput(f"{path.name} has {size / 1e6:.0f} MB; {most}")
     read = (cut.document for cut in reader.documents(path, WHOLE, report, reading or NEW))
     found = [document for document in read if document.text.strip()]
     if not found:
