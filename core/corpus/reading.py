@@ -36,6 +36,7 @@ class Limits:
     """The limits of reading and splitting one document."""
 
     seconds: int = 60  # processor time
+    hurried: int = 5  # the same after two files of a source reached that limit
     silent: float = 240.0  # seconds without any sign of the process
     memory: int = 2 * 1024**3  # bytes
     files: int = 5  # number of files over a limit after which others of their ending are left out
@@ -52,6 +53,7 @@ class Reader:
         self._check, self._limits = check, limits or Limits()
         self._child: subprocess.Popen[bytes] | None = None
         self._errors: Any = None
+        self._seconds = self._limits.seconds  # that the process may take for a file
 
     def __enter__(self) -> Reader:
         return self
@@ -89,6 +91,9 @@ class Reader:
                 record = FileRecord("")  # of the file that is being read
                 leave = [ending for ending, count in late.items() if count >= self._limits.files]
                 how = {"chunking": asdict(chunking), "skip": begun, "leave": leave}
+                self._seconds = self._limits.seconds
+                if late.total() >= 2:
+                    self._seconds = min(self._seconds, self._limits.hurried)
                 try:
                     for told in self._answers(path, reading or Reading(), **how):
                         if "file" in told:
@@ -137,7 +142,7 @@ class Reader:
         """Yield the process's answers to a request. Raises _Ended and _Refused."""
         child = self._start()
         assert child.stdin is not None
-        about = {"path": str(path), "reading": asdict(reading), "seconds": self._limits.seconds}
+        about = {"path": str(path), "reading": asdict(reading), "seconds": self._seconds}
         try:
             child.stdin.write(json.dumps({**about, **how}).encode() + b"\n")
         except OSError:
@@ -201,7 +206,7 @@ class Reader:
         last = self._errors.read()[-2_000:].decode("utf-8", "replace").strip().split("\n")[-1]
         self.close()
         if code == -signal.SIGXCPU:
-            return _Ended(f"reading took longer than {self._limits.seconds} s")
+            return _Ended(f"reading took longer than {self._seconds} s")
         if code == -signal.SIGKILL:
             return _Ended("the system stopped the reader, probably because of its memory use")
         if code < 0:

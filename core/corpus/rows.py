@@ -30,10 +30,6 @@ _DELIMITER = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)  # Excel's first line
 Placed = tuple[Document, str]  # a document and where it was found: "file:line"
 
 
-class NotRead(BadInput):
-    """A file of rows without documents, reported before the first document."""
-
-
 @dataclass(frozen=True, slots=True)
 class Row:
     """A row by its columns; `ragged`: it had not the cells of the header."""
@@ -56,11 +52,11 @@ class Rows:
     broken: list[tuple[int, str]] = field(default_factory=list)  # lines left out and why, found on the way
 
     def check_described(self, path: Path) -> None:
-        """Raise NotRead for rows without text that are no table either: objects may have any fields."""
+        """Raise BadInput for rows without text that are no table either: objects may have any fields."""
         if not self.sheet and path.suffix.lower() not in table_files.TABLES:
             shown = ", ".join(map(repr, self.columns)) or "none"
             how = f"give one of {', '.join(TEXT_COLUMNS)}, or name others with --text-columns"
-            raise NotRead(f"no text column; {how} (found: {shown})")
+            raise BadInput(f"no text column; {how} (found: {shown})")
 
     def plan(self, reading: Reading) -> Plan:
         """Return the roles of the columns."""
@@ -93,7 +89,7 @@ def read(
     A row without id gets `name#line`, in a workbook `name/sheet#line`.
 
     What its columns were taken as goes to `report`, and so does each row that is left out, with its line.
-    Raises NotRead for a file without text.
+    Raises BadInput for a file without text.
     """
 
     def left_out(sheet: str, what: str, text: str) -> None:
@@ -122,7 +118,7 @@ def read(
             try:
                 described = list(table_files.csv_documents(path, name, report))
             except (BadInput, Unavailable) as error:
-                raise NotRead(str(error).removeprefix(f"{path}: ")) from None
+                raise BadInput(str(error).removeprefix(f"{path}: ")) from None
             yield from ((document, name) for document in described)
         else:
             yield Document(called, found.sheet, _described(found, name)), f"{path}:{found.sheet}"
@@ -188,16 +184,13 @@ def _text(cells: Mapping[str, Any], used: tuple[str, ...], plan: Plan) -> str:
 
 
 def opened(path: Path, left_out: Callable[[str, str, str], object] = lambda *_: None) -> Iterator[Rows]:
-    """Yield a file of rows, or each visible sheet of a workbook that has cells. Raises NotRead."""
+    """Yield a file of rows, or each visible sheet of a workbook that has cells. Raises BadInput."""
     ending = path.suffix.lower()
     if ending == ".xlsx":
         yield from _sheets(path, left_out)
         return
-    try:
-        with path.open("rb") as file:
-            encoding = encoding_of(file)
-    except BadInput as error:
-        raise NotRead(error) from None
+    with path.open("rb") as file:
+        encoding = encoding_of(file)
     broken: list[tuple[int, str]] = []
     if ending in (".csv", ".tsv"):
         cells = _csv_cells(path, encoding, broken)
@@ -226,11 +219,11 @@ def is_list(path: Path) -> bool:
 def _json_list(path: Path, encoding: str) -> Iterator[Row]:
     """Yield the objects of one list, numbered from 1."""
     if path.stat().st_size > LONGEST_LINE:
-        raise NotRead(f"a list larger than {LONGEST_LINE // 1_000_000} MB; give one object a line")
+        raise BadInput(f"a list larger than {LONGEST_LINE // 1_000_000} MB; give one object a line")
     try:
         found = json.loads(path.read_text(encoding=encoding, errors="replace"))
     except (ValueError, RecursionError) as error:
-        raise NotRead(f"not valid JSON: {error}") from None
+        raise BadInput(f"not valid JSON: {error}") from None
     yield from (Row(number, row) for number, row in enumerate(found, 1) if isinstance(row, dict))
 
 
@@ -309,9 +302,9 @@ def _sheets(path: Path, left_out: Callable[[str, str, str], object]) -> Iterator
                 empty = False
                 yield found
     except BadInput as error:
-        raise NotRead(error) if empty else BadInput(f"{path}: {error}") from None
+        raise error if empty else BadInput(f"{path}: {error}") from None
     if empty:
-        raise NotRead("its sheets are empty")
+        raise BadInput("its sheets are empty")
 
 
 def _sheet(title: str, cells: Iterator[tuple[int, list[str]]]) -> Rows | None:
