@@ -7,6 +7,7 @@ import re
 from calendar import monthrange
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -97,17 +98,12 @@ class Metadata:
         """
         given: list[dict[str, str]] = []
         derived: list[dict[str, str]] = []
-        folders: list[str] = []
         for id, meta, text in heads:
+            folder = id.partition("/")[0] if text and "/" in id and "://" not in id else ""
             given.append(_flat(meta))
-            derived.append(header(text) if text else {})
-            folders.append(id.partition("/")[0] if text and "/" in id and "://" not in id else "")
+            derived.append({**(header(text) if text else {}), **({FOLDER: folder} if folder else {})})
         often = Counter(name for one in derived for name in one)
-        if len(set(folders) - {""}) > 1:
-            often[FOLDER] = len(folders)
-            for one, folder in zip(derived, folders, strict=True):
-                if folder:
-                    one[FOLDER] = folder
+        often[FOLDER] = len({one.get(FOLDER, "") for one in derived} - {""})
         self.size = len(given)
         values: dict[str, dict[int, str]] = {}
         for number, (own, read) in enumerate(zip(given, derived, strict=True)):
@@ -130,9 +126,8 @@ class Metadata:
         """Return the mask of documents that meet every condition, shape (documents,). Raises BadInput for an
         unknown field, or a value of another kind.
         """
-        found = np.ones(self.size, np.bool_)
-        for one in where:
-            found &= self._meeting(one)
+        every = np.ones(self.size, np.bool_)
+        found: Mask = np.logical_and.reduce([every, *map(self._meeting, where)])
         return found
 
     def value(self, document: int, name: str) -> str | None:
@@ -196,36 +191,23 @@ def _flat(meta: Mapping[str, str]) -> dict[str, str]:
     """Return `meta` with the fields of an object called "metadata" or "meta" on the top level, as in BEIR."""
     found = dict(meta)
     for name in NESTED:
-        if (inner := _object(found.get(name, ""))) is not None:
+        inner = None
+        if (text := found.get(name, "")).startswith("{"):
+            with suppress(json.JSONDecodeError):
+                inner = json.loads(text)
+        if isinstance(inner, dict):
             del found[name]
-            texts = {
-                key: value if isinstance(value, str) else json.dumps(value) for key, value in inner.items()
-            }
-            found = {**texts, **found}
+            found = {**{key: v if isinstance(v, str) else json.dumps(v) for key, v in inner.items()}, **found}
     return found
-
-
-def _object(text: str) -> dict[str, Any] | None:
-    if not text.startswith("{"):
-        return None
-    try:
-        found = json.loads(text)
-    except json.JSONDecodeError:
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def _kind(counted: Mapping[str, int]) -> Kind:
     """Return the kind that the fewest documents are at odds with, text if those are too many."""
-    kinds: tuple[Kind, ...] = ("number", "date", "version")
+    tests: dict[Kind, Callable[[str], Any]] = {"number": _number, "date": days, "version": _VERSION.fullmatch}
     documents = sum(counted.values())
-    odd = {kind: sum(n for value, n in counted.items() if not _is(value, kind)) for kind in kinds}
-    best = min(kinds, key=odd.__getitem__)
+    odd = {kind: sum(n for value, n in counted.items() if is_(value) is None) for kind, is_ in tests.items()}
+    best = min(odd, key=odd.__getitem__)
     return best if odd[best] <= max(ODD * documents, documents > 2) else "text"
-
-
-def _is(value: str, kind: Kind) -> bool:
-    return bool(_VERSION.fullmatch(value)) if kind == "version" else _range(value, kind) is not None
 
 
 def _test(one: Filter, kind: Kind) -> Callable[[str], bool]:

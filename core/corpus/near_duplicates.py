@@ -77,17 +77,11 @@ class Near:
         places = self.above(threshold)
         across = int(self._crosses(places).sum())
         repeat = count(self.repeats, "passage repeats", "passages repeat")
-        pairs = count(len(places), "pair", "pairs")
-        verb = (
-            ("shares" if len(places) == 1 else "share")
-            if self.by == "words"
-            else ("has" if len(places) == 1 else "have")
-        )
-        alike = (
-            f"{verb} {threshold:.0%} or more of their 3-word shingles"
-            if self.by == "words"
-            else f"{verb} vectors with a cosine of {threshold:.2f} or more"
-        )
+        pairs, many = count(len(places), "pair", "pairs"), len(places) != 1
+        if self.by == "words":
+            alike = f"{'share' if many else 'shares'} {threshold:.0%} or more of their 3-word shingles"
+        else:
+            alike = f"{'have' if many else 'has'} vectors with a cosine of {threshold:.2f} or more"
         if len(places):
             where = f", {across:,} across documents"
         elif len(self.pairs):
@@ -108,13 +102,9 @@ def refused(by: By, size: int, graph: bool) -> str | None:
     if size <= LARGE or (by == "embedding" and graph):
         return None
     if by == "words":
-        return (
-            f"{size:,} passages are too many to compare by words (at most {LARGE:,}); compare them by meaning"
-        )
-    return (
-        f"{size:,} passages are too many to compare one by one, at most {LARGE:,}, and their vectors have no"
-        " graph: set exact_below to fewer passages and index the corpus again"
-    )
+        return f"{size:,} passages are too many to compare by words (at most {LARGE:,}); compare by meaning"
+    how = "their vectors have no graph: set exact_below to fewer passages and index the corpus again"
+    return f"{size:,} passages are too many to compare one by one, at most {LARGE:,}, and {how}"
 
 
 def find(corpus: Corpus, by: By, tick: Tick = lambda _done, _total: None, *, graph: bool = False) -> Near:
@@ -126,17 +116,16 @@ def find(corpus: Corpus, by: By, tick: Tick = lambda _done, _total: None, *, gra
     """
     if by not in LEAST:
         raise BadInput(f"near-duplicates by {by!r}; give one of {', '.join(LEAST)}")
-    texts: list[str] = []
-    documents: list[int] = []
-    numbers: dict[str, int] = {}
-    for _, passage, _ in corpus.everything():
-        texts.append(passage.text)
-        documents.append(numbers.setdefault(passage.doc_id, len(numbers)))
-    if why := refused(by, len(texts), graph):
+    passages = [passage for _, passage, _ in corpus.everything()]
+    if why := refused(by, len(passages), graph):
         raise BadInput(why)
-    copies = _copies(texts)
-    repeated = {row for rows in copies for row in rows[1:]}
-    rows = [row for row in range(len(texts)) if row not in repeated]
+    numbers: dict[str, int] = {}
+    documents = [numbers.setdefault(passage.doc_id, len(numbers)) for passage in passages]
+    texts, having = [passage.text for passage in passages], dict[str, list[int]]()
+    for row, text in enumerate(texts):
+        having.setdefault(" ".join(text.split()), []).append(row)
+    copies = tuple(tuple(rows) for rows in having.values() if len(rows) > 1)
+    rows = [rows[0] for rows in having.values()]
     kept = _Kept(LEAST[by])
     sampled = by == "embedding" and len(texts) > LARGE
     if by == "words":
@@ -147,9 +136,8 @@ def find(corpus: Corpus, by: By, tick: Tick = lambda _done, _total: None, *, gra
         _by_vectors(corpus.vectors(rows), kept, tick)
     places, similarity = kept.ordered()
     pairs = np.array(rows, np.int64)[places] if rows else places
-    return Near(
-        by, corpus.fingerprint, copies, pairs, similarity, np.array(documents, np.int64), kept.least, sampled
-    )
+    numbered = np.array(documents, np.int64)
+    return Near(by, corpus.fingerprint, copies, pairs, similarity, numbered, kept.least, sampled)
 
 
 class _Kept:
@@ -165,28 +153,18 @@ class _Kept:
         self._pairs.append(np.column_stack([one[enough], two[enough]]))
         self._similarity.append(similarity[enough])
         if sum(map(len, self._similarity)) > MOST:
-            self._prune()
+            # Keep what is above the first value that does not fit; where all are equal, the first MOST.
+            pairs, alike = self.ordered()
+            edge = alike[MOST]
+            keep = int(np.searchsorted(-alike, -edge, "left")) or MOST
+            self._pairs, self._similarity = [pairs[:keep]], [alike[:keep]]
+            self.least = float(np.nextafter(edge, 2.0))
 
     def ordered(self) -> tuple[Rows, NDArray[np.float64]]:
         pairs = np.concatenate([np.empty((0, 2), np.int64), *self._pairs])
         similarity = np.concatenate([np.empty(0), *self._similarity])
         order = np.lexsort((pairs[:, 1], pairs[:, 0], -similarity))
         return pairs[order], similarity[order]
-
-    def _prune(self) -> None:
-        """Keep what is above the first value that does not fit; where all are equal, the first MOST."""
-        pairs, similarity = self.ordered()
-        edge = similarity[MOST]
-        keep = int(np.searchsorted(-similarity, -edge, "left")) or MOST
-        self._pairs, self._similarity = [pairs[:keep]], [similarity[:keep]]
-        self.least = float(np.nextafter(edge, 2.0))
-
-
-def _copies(texts: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-    having: dict[str, list[int]] = {}
-    for row, text in enumerate(texts):
-        having.setdefault(" ".join(text.split()), []).append(row)
-    return tuple(tuple(rows) for rows in having.values() if len(rows) > 1)
 
 
 def _by_vectors(vectors: Matrix, kept: _Kept, tick: Tick) -> None:

@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from core.corpus.types import Document, Span
 from core.domain.errors import BadInput
@@ -206,19 +207,17 @@ class Matcher:
 
     def _find(self, hits: Sequence[Foreign]) -> list[_Found]:
         there = self._corpus.by_ids(list({id for hit in hits for id in (hit.id, hit.doc_id) if id}))
-        found = [self._by_name(hit, there) for hit in hits]
+        found = []
+        for hit in hits:
+            named, clash = self._named(hit, there)
+            placed = (named,) if named is not None else self._at_place(hit)
+            rule: Rule | None = "id" if named is not None else "offsets" if placed else None
+            found.append(_Found(placed, rule, clash))
         left = [at for at, one in enumerate(found) if not one.passages and hits[at].text]
         for at, by_text in zip(left, self._by_text([hits[at] for at in left]), strict=True):
             found[at] = replace(by_text, clash=found[at].clash)
         texts = lru_cache(OPENED)(self._document)
         return [self._with_standing(hit, one, texts) for hit, one in zip(hits, found, strict=True)]
-
-    def _by_name(self, hit: Foreign, there: Mapping[str, Passage]) -> _Found:
-        named, clash = self._named(hit, there)
-        if named is not None:
-            return _Found((named,), "id")
-        placed = self._at_place(hit)
-        return _Found(placed, "offsets" if placed else None, clash)
 
     def _with_standing(
         self, hit: Foreign, found: _Found, texts: Callable[[str], tuple[str, list[Passage]] | None]
@@ -264,14 +263,12 @@ class Matcher:
         """Return the passages of which the characters [start, end) cover at least half, else the passage they
         share most with, if that is half of them.
         """
-        shared = {
-            passage: min(end, passage.end) - max(start, passage.start)
-            for passage in self._corpus.spanning(document, start, end)
-        }
+        spanning = self._corpus.spanning(document, start, end)
+        shared = {one: min(end, one.end) - max(start, one.start) for one in spanning}
         held = [passage for passage, size in shared.items() if size >= HALF * (passage.end - passage.start)]
         if held or not shared:
             return sorted(held, key=_in_order)
-        best = max(shared, key=lambda p: (shared[p], -(p.end - p.start), -p.start, p.id))
+        best = _most(shared)
         return [best] if shared[best] >= HALF * (end - start) else []
 
     def _named(self, hit: Foreign, there: Mapping[str, Passage]) -> tuple[Passage | None, bool]:
@@ -296,28 +293,16 @@ class Matcher:
         start, end = hit.start, hit.end
         if start is None or end is None or not 0 <= start < end:
             return ()
-        shared = {
-            passage: (max(start, passage.start), min(end, passage.end))
-            for passage in self._corpus.spanning(hit.doc_id, start, end)
-        }
-        held = [
-            passage
-            for passage, (first, last) in shared.items()
-            if last - first >= HALF * min(end - start, passage.end - passage.start)
-            and self._says(hit, passage.text[first - passage.start : last - passage.start])
-        ]
+        theirs, held = self._text(hit.text) if hit.text.strip() else None, dict[Passage, int]()
+        for passage in self._corpus.spanning(hit.doc_id, start, end):
+            first, last = max(start, passage.start), min(end, passage.end)
+            if last - first < HALF * min(end - start, passage.end - passage.start):
+                continue
+            ours = _Text.of(passage.text[first - passage.start : last - passage.start])
+            if theirs is None or len(theirs.known & ours.known) >= LEAST * len(ours.known):
+                held[passage] = last - first
         whole = sorted((p for p in held if p.start >= start and p.end <= end), key=_in_order)
-        if len(whole) > 1 or not held:
-            return tuple(whole)
-        best = max(held, key=lambda p: (shared[p][1] - shared[p][0], -(p.end - p.start), -p.start, p.id))
-        return (best,)
-
-    def _says(self, hit: Foreign, part: str) -> bool:
-        """Return True if the hit contains the words of that part of a passage, or has no text."""
-        if not hit.text.strip():
-            return True
-        theirs, ours = self._text(hit.text), _Text.of(part)
-        return len(theirs.known & ours.known) >= LEAST * len(ours.known)
+        return tuple(whole) if len(whole) > 1 or not held else (_most(held),)
 
     def _by_text(self, hits: Sequence[Foreign]) -> Iterator[_Found]:
         if not hits:
@@ -340,12 +325,9 @@ class Matcher:
         best: tuple[tuple[bool, bool, bool, float, float, int], Passage, _Text] | None = None
         for row, passage in candidates.items():
             ours = self._text(passage.text)
-            same = passage.doc_id == hit.doc_id
-            equal = text.line == ours.line
-            overlap = text.overlap(ours)
-            if overlap < LEAST:
-                continue
-            if not (equal or same or min(len(text.known), len(ours.known)) >= SHORT):
+            same, equal = passage.doc_id == hit.doc_id, text.line == ours.line
+            overlap, shorter = text.overlap(ours), min(len(text.known), len(ours.known))
+            if overlap < LEAST or not (equal or same or shorter >= SHORT):
                 continue
             held = equal or text.holds(ours) or ours.holds(text)
             near = min(size, len(ours.line)) / max(size, len(ours.line))
@@ -359,13 +341,8 @@ class Matcher:
         if equal or not held or len(ours.line) > size:
             return _Found((found,), rule)
         least = 1 if found.doc_id == hit.doc_id else SHORT
-        every = [
-            passage
-            for passage in candidates.values()
-            if passage.doc_id == found.doc_id
-            and len((other := self._text(passage.text)).known) >= least
-            and text.holds(other)
-        ]
+        inside = ((p, self._text(p.text)) for p in candidates.values() if p.doc_id == found.doc_id)
+        every = (p for p, other in inside if len(other.known) >= least and text.holds(other))
         return _Found(tuple(sorted(every, key=_in_order)), rule)
 
     def _text(self, text: str) -> _Text:
@@ -385,6 +362,11 @@ def _located(text: str, document: str) -> Span | None:
         return None
     found = re.search(r"\s+".join(map(re.escape, text.split())), document)
     return found.span() if found is not None else None
+
+
+def _most(shared: Mapping[Passage, int]) -> Passage:
+    """Return the passage that shares most characters; of several the shortest, then the first."""
+    return max(shared, key=lambda p: (shared[p], -(p.end - p.start), -p.start, p.id))
 
 
 def _in_order(passage: Passage) -> tuple[int, int, str]:
@@ -429,7 +411,7 @@ class _Lookup:
         owner = np.repeat(np.arange(len(self._sizes), dtype=np.int32), self._sizes)
         frequency = np.bincount(word, minlength=len(number))
         self._frequency: list[int] = frequency.tolist()
-        self._all = _Postings(word, owner, len(number))
+        self._all = self._postings(word, owner)
         # the rarest words of each passage; of equally rare ones those of the lower number
         order = np.lexsort((word, frequency[word], owner))
         word, owner = word[order], owner[order]
@@ -438,7 +420,12 @@ class _Lookup:
         least = np.ceil(LEAST * self._sizes - 1e-9).astype(np.int32)
         self._least = np.minimum(SHARED, least)
         first = place < (self._sizes - least + self._least)[owner]
-        self._first = _Postings(word[first], owner[first], len(number))
+        self._first = self._postings(word[first], owner[first])
+
+    def _postings(self, word: Numbers, row: Numbers) -> csr_matrix:
+        """Return the rows of each word."""
+        shape = (len(self._number), len(self._sizes))
+        return csr_matrix((np.ones(len(word), np.int8), (word, row)), shape)
 
     def equal(self, text: _Text) -> list[int]:
         """Rows of the passages with the words of `text` in its order."""
@@ -457,25 +444,9 @@ class _Lookup:
         known.sort(key=self._frequency.__getitem__)
         # words that no passage has are the rarest of all, and stand in the prefix without being found
         prefix = known[: max(0, size - least + shared - (size - len(known)))]
-        longer, count = self._all.counted(prefix)
+        longer, count = np.unique(self._all[prefix].indices, return_counts=True)
         rows = longer[(count >= shared) & (self._sizes[longer] >= size)]
-        shorter, count = self._first.counted(known)
+        shorter, count = np.unique(self._first[known].indices, return_counts=True)
         also = shorter[(count >= self._least[shorter]) & (self._sizes[shorter] <= size)]
         found: list[int] = np.union1d(rows, also).tolist()
         return found
-
-
-class _Postings:
-    """Rows by word, in one array."""
-
-    def __init__(self, word: Numbers, row: Numbers, size: int) -> None:
-        order = np.argsort(word, kind="stable")
-        self._rows: Numbers = row[order]
-        self._ends = np.concatenate([[0], np.cumsum(np.bincount(word, minlength=size))]).tolist()
-
-    def counted(self, some: Sequence[int]) -> tuple[Numbers, NDArray[np.int64]]:
-        """Return the rows that have any of these words, and how many each has."""
-        parts = [self._rows[self._ends[n] : self._ends[n + 1]] for n in some]
-        every = np.sort(np.concatenate([*parts, np.empty(0, np.int32)]))
-        begins = np.flatnonzero(np.diff(every, prepend=-1))
-        return every[begins], np.diff(begins, append=len(every))

@@ -77,14 +77,10 @@ def write(documents: Iterable[Cut], chunking: Chunking, file: Path) -> tuple[int
             pieces = made(document, cut.spans, chunking)
             text = document.text if chunking.size else None  # else the passage has it
             meta = json.dumps(dict(document.meta), ensure_ascii=False)
-            connection.execute(
-                "INSERT INTO documents VALUES (?, ?, ?, ?, ?)",
-                (number, document.id, document.title, text, meta),
-            )
-            connection.executemany(
-                "INSERT INTO staging.cut VALUES (?, ?, ?, ?, ?)",
-                [(piece.id, number, piece.start, piece.end, piece.text) for piece in pieces],
-            )
+            row = (number, document.id, document.title, text, meta)
+            connection.execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?)", row)
+            rows = [(piece.id, number, piece.start, piece.end, piece.text) for piece in pieces]
+            connection.executemany("INSERT INTO staging.cut VALUES (?, ?, ?, ?, ?)", rows)
         connection.execute(
             "INSERT INTO passages SELECT row_number() OVER (ORDER BY id) - 1, id, document, start, end, text"
             " FROM staging.cut ORDER BY id"
@@ -163,8 +159,7 @@ class PassageStore(Stored):
         found = {}
         for id in ids:
             row = self._rows.get(id)
-            passage = self._passages.get(row) if row is not None else None
-            if passage is not None:
+            if row is not None and (passage := self._passages.get(row)) is not None:
                 found[id] = passage
         found.update((p.id, p) for _, p in self._read("p.id", [id for id in ids if id not in found]))
         return found
@@ -173,9 +168,8 @@ class PassageStore(Stored):
         """Return the row of a passage, or None if the id is unknown."""
         row = self._rows.get(id)
         if row is None:
-            with self._reading() as db:
-                found = db.execute("SELECT row FROM passages WHERE id = ?", (id,)).fetchone()
-            row = found[0] if found else None
+            found = self._one("SELECT row FROM passages WHERE id = ?", id)
+            row = None if found is None else int(found[0])
             if row is not None:
                 self._rows[id] = row
         return row
@@ -183,10 +177,8 @@ class PassageStore(Stored):
     def document(self, id: str) -> tuple[Document, list[Passage]] | None:
         """Return a document with its passages in order, or None if the id is unknown."""
         with self._reading() as db:
-            head = db.execute(
-                "SELECT number, title, text, meta FROM documents WHERE id = ?", (id,)
-            ).fetchone()
-            if head is None:
+            query = "SELECT number, title, text, meta FROM documents WHERE id = ?"
+            if (head := db.execute(query, (id,)).fetchone()) is None:
                 return None
             number, title, text, meta = head
             query = f"SELECT {COLUMNS} {FROM} WHERE p.document = ? ORDER BY p.start"
@@ -213,11 +205,10 @@ class PassageStore(Stored):
 
     def lengths(self) -> tuple[int, float, int]:
         """Return the minimum, mean and maximum length of a passage in characters; zeros without passages."""
-        with self._reading() as db:
-            found: tuple[int, float, int] = db.execute(
-                "SELECT coalesce(min(end - start), 0), coalesce(avg(end - start), 0.0),"
-                " coalesce(max(end - start), 0) FROM passages"
-            ).fetchone()
+        found: tuple[int, float, int] = self._one(
+            "SELECT coalesce(min(end - start), 0), coalesce(avg(end - start), 0.0),"
+            " coalesce(max(end - start), 0) FROM passages"
+        )
         return found
 
     def heads(self) -> Iterator[tuple[str, Mapping[str, str], str]]:
@@ -248,12 +239,13 @@ class PassageStore(Stored):
 
     def size(self) -> tuple[int, int]:
         """Return the number of passages, and the bytes (UTF-8) of their texts and titles."""
-        with self._reading() as db:
-            found: tuple[int, int] = db.execute(
-                "SELECT count(*), coalesce(sum(length(CAST(d.title AS BLOB)) + 1"
-                f" + length(CAST(p.text AS BLOB))), 0) {FROM}"
-            ).fetchone()
+        bytes_ = "coalesce(sum(length(CAST(d.title AS BLOB)) + 1 + length(CAST(p.text AS BLOB))), 0)"
+        found: tuple[int, int] = self._one(f"SELECT count(*), {bytes_} {FROM}")
         return found
+
+    def _one(self, query: str, *values: object) -> Any:
+        with self._reading() as db:
+            return db.execute(query, values).fetchone()
 
     def _read(self, column: str, values: Sequence[Any]) -> Iterator[tuple[int, Passage]]:
         """Yield the passages with one of `values` in `column`, each with its row."""

@@ -5,15 +5,18 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
 
 from core.corpus.cleaning import BROKEN_LINE
 from core.corpus.types import FileRecord
 from core.domain.errors import BadInput
 
+T = TypeVar("T")
 LARGER = 1.15  # a heading's font size by that of most characters
 LONGEST_HEADING = 150  # characters
 FULL = 0.75  # of the widest line of its block: a shorter line ends before the margin, so the next one is new
@@ -114,7 +117,10 @@ def _page(document: Any, number: int) -> PdfPage:
         except RuntimeError:  # pdf_oxide 0.3.78 cannot list those of an encrypted file
             page.pictures = 1
         return page
-    tables = [_ruled(table) for table in document.extract_tables(number)]
+    tables: list[Found] = []
+    for table in document.extract_tables(number):
+        cells = [[" ".join(cell["text"].split()) for cell in row["cells"]] for row in table["rows"]]
+        tables.append((table["bbox"], cells))
     tables += _unruled([span for span in spans if not any(_inside(span, box) for box, _ in tables)])
     page.tables = len(tables)
     done: set[int] = set()
@@ -135,13 +141,20 @@ def _columns(spans: Sequence[Any]) -> Iterator[Any]:
     if (columns := _split(down)) is not down:
         yield from columns
         return
-    run: list[Any] = []  # spans down the page
-    for span in (*spans, None):
-        if run and (span is None or span.bbox[1] > run[-1].bbox[1] + span.font_size):
-            yield from _split(run)
+    for run in _runs(spans, lambda last, span: span.bbox[1] > last.bbox[1] + span.font_size):
+        yield from _split(run)  # spans down the page
+
+
+def _runs(things: Iterable[T], apart: Callable[[T, T], bool]) -> Iterator[list[T]]:
+    """Yield neighbours in groups: a new one starts with what is `apart` from the one before it."""
+    run: list[T] = []
+    for thing in things:
+        if run and apart(run[-1], thing):
+            yield run
             run = []
-        if span is not None:
-            run.append(span)
+        run.append(thing)
+    if run:
+        yield run
 
 
 def _split(run: Sequence[Any]) -> Sequence[Any]:
@@ -160,12 +173,10 @@ def _split(run: Sequence[Any]) -> Sequence[Any]:
 Box = tuple[float, float, float, float]  # left, bottom, width, height
 
 
-def _ruled(table: Mapping[str, Any]) -> tuple[Box, list[list[str]]]:
-    rows = [[" ".join(cell["text"].split()) for cell in row["cells"]] for row in table["rows"]]
-    return table["bbox"], rows
+Found = tuple[Box, list[list[str]]]  # where a table is, and its cells by row
 
 
-def _unruled(spans: Sequence[Any]) -> list[tuple[Box, list[list[str]]]]:
+def _unruled(spans: Sequence[Any]) -> Iterator[Found]:
     """Find tables without rules: at least three rows of as many short cells below one another."""
     rows: list[list[Any]] = []
     for span in sorted(spans, key=lambda one: (-one.bbox[1], one.bbox[0])):
@@ -173,35 +184,26 @@ def _unruled(spans: Sequence[Any]) -> list[tuple[Box, list[list[str]]]]:
             rows[-1].append(span)
         else:
             rows.append([span])
-    found: list[list[list[Any]]] = []
+    groups: list[list[list[Any]]] = []
     for row in rows:
-        before = found[-1][-1] if found else []
-        if len(row) > 1 and len(row) == len(before) and _aligned(before, row):
-            found[-1].append(row)
+        before = groups[-1][-1] if groups else []
+        if len(row) > 1 and len(row) == len(before) and all(map(_is_below, before, row)):
+            groups[-1].append(row)
         else:
-            found.append([row])
-    tables = []
-    for group in found:
-        if len(group) < 3 or not _sparse(group):
-            continue
-        boxes = [span.bbox for row in group for span in row]
-        left, bottom = min(b[0] for b in boxes), min(b[1] for b in boxes)
-        box = (left, bottom, max(b[0] + b[2] for b in boxes) - left, max(b[1] + b[3] for b in boxes) - bottom)
-        tables.append((box, [[" ".join(span.text.split()) for span in row] for row in group]))
-    return tables
+            groups.append([row])
+    for group in groups:
+        if len(group) >= 3 and _sparse(group):
+            edges = np.array([span.bbox for row in group for span in row])
+            left, bottom = edges[:, :2].min(axis=0).tolist()
+            right, top = (edges[:, :2] + edges[:, 2:]).max(axis=0).tolist()
+            box = (left, bottom, right - left, top - bottom)
+            yield box, [[" ".join(span.text.split()) for span in row] for row in group]
 
 
-def _aligned(before: Sequence[Any], row: Sequence[Any]) -> bool:
-    """Return True if each cell starts, ends or is centred below the one above."""
-    return all(
-        min(
-            abs(a.bbox[0] - b.bbox[0]),
-            abs(a.bbox[0] + a.bbox[2] - b.bbox[0] - b.bbox[2]),
-            abs(a.bbox[0] + a.bbox[2] / 2 - b.bbox[0] - b.bbox[2] / 2),
-        )
-        < b.font_size / 2
-        for a, b in zip(before, row, strict=True)
-    )
+def _is_below(a: Any, b: Any) -> bool:
+    """Return True if cell b starts, ends or is centred below cell a."""
+    starts, wider = a.bbox[0] - b.bbox[0], a.bbox[2] - b.bbox[2]
+    return bool(min(abs(starts), abs(starts + wider), abs(starts + wider / 2)) < b.font_size / 2)
 
 
 def _sparse(rows: Sequence[Sequence[Any]]) -> bool:
@@ -210,11 +212,10 @@ def _sparse(rows: Sequence[Sequence[Any]]) -> bool:
     """
     columns = [[span.text for span in column] for column in zip(*rows, strict=True)]
     words = sum(len(cell.split()) for column in columns for cell in column)
-    numbers = any(
+    return words <= FEW_WORDS * len(rows) * len(columns) or any(
         all(any(map(str.isdigit, cell)) and len(cell.split()) <= 2 for cell in column[1:])
         for column in columns
     )
-    return words <= FEW_WORDS * len(rows) * len(columns) or numbers
 
 
 def _inside(span: Any, box: Box) -> bool:
@@ -226,14 +227,10 @@ def _add(lines: list[Line], span: Any) -> None:
     """Add a span to the line it continues, or as a line of its own."""
     left, bottom, width, _ = span.bbox
     size, text = span.font_size or 10.0, span.text
-    last = lines[-1] if lines else None
-    if (
-        last is not None
-        and not last.table
-        and abs(last.bottom - bottom) < size / 2
-        and -size / 2 <= left - last.right < 4 * size
-    ):
-        space = left - last.right > 0.12 * size and not last.text.endswith(" ") and not text.startswith(" ")
+    last = lines[-1] if lines and not lines[-1].table else None
+    gap = left - last.right if last is not None else 0.0
+    if last is not None and abs(last.bottom - bottom) < size / 2 and -size / 2 <= gap < 4 * size:
+        space = gap > 0.12 * size and not last.text.endswith(" ") and not text.startswith(" ")
         last.text += (" " if space else "") + text
         last.right = left + width
     else:
@@ -259,23 +256,11 @@ def _plain(text: str) -> str:
 
 def _text(pages: Sequence[PdfPage]) -> str:
     sizes = Counter[float]()
-    for page in pages:
-        for line in page.lines:
-            sizes[round(line.size, 1)] += 0 if line.table else len(line.text)
+    for line in (line for page in pages for line in page.lines):
+        sizes[round(line.size, 1)] += 0 if line.table else len(line.text)
     body = sizes.most_common(1)[0][0] if sizes else 0.0
     larger = sorted((size for size in sizes if size > LARGER * body > 0), reverse=True)[:3]
-    return "\n\n".join(block for page in pages for block in _blocks(page.lines, larger))
-
-
-def _blocks(lines: Sequence[Line], larger: Sequence[float]) -> Iterator[str]:
-    """Yield headings, paragraphs and tables."""
-    block: list[Line] = []
-    for line in (*lines, None):
-        if block and (line is None or _apart(block[-1], line)):
-            yield _block(block, larger)
-            block = []
-        if line is not None:
-            block.append(line)
+    return "\n\n".join(_block(run, larger) for page in pages for run in _runs(page.lines, _apart))
 
 
 def _apart(before: Line, line: Line) -> bool:
@@ -317,12 +302,9 @@ def _own_title(raw: bytes) -> str:
     found = _TITLE.search(raw) if b"/Encrypt" not in raw else None
     if found is None:
         return ""
-    given = found[1]
-    value = (
-        bytes.fromhex(given[1:-1].decode("ascii"))
-        if given.startswith(b"<")
-        else re.sub(rb"\\(.)", rb"\1", given[1:-1])
-    )
+    given = found[1][1:-1]
+    hexed = found[1].startswith(b"<")
+    value = bytes.fromhex(given.decode("ascii")) if hexed else re.sub(rb"\\(.)", rb"\1", given)
     try:
         text = value.decode("utf-16" if value[:2] in (b"\xfe\xff", b"\xff\xfe") else "cp1252")
     except ValueError:
