@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from core.backends import languages, reading_limits
-from core.backends.named_models import MODELS, NamedModel, here
+from core.backends.named_models import MODELS, here
 from core.corpus.manifest import CorpusInfo
 from core.corpus.unread import WORTH
 from core.domain.program import COMMAND
@@ -34,8 +34,7 @@ class Caution:
 
 def of_corpus(info: CorpusInfo) -> tuple[Caution, ...]:
     """Return the warnings about an indexed corpus."""
-    made = (_languages(info), _unread(info))
-    return tuple(one for one in made if one is not None)
+    return tuple(filter(None, (_languages(info), _unread(info))))
 
 
 def of_questions(texts: Collection[str], info: CorpusInfo) -> tuple[Caution, ...]:
@@ -43,14 +42,17 @@ def of_questions(texts: Collection[str], info: CorpusInfo) -> tuple[Caution, ...
     if reading_limits.reads(info.embedder, languages.FALLBACK) is None or not texts:
         return ()
     known = tuple(info.languages) or (languages.FALLBACK,)
-    found = Counter(_of_question(text, known) for text in texts)
+    found = Counter[str]()
+    for text in texts:
+        clear = languages.language(text) or languages.among(text, known)
+        is_other = clear in (None, languages.FALLBACK) and languages.foreign(text)
+        found[OTHER if is_other else clear or ""] += 1
     missed = {name: count for name, count in found.most_common() if name and _lacks(info.embedder, name)}
     share = sum(missed.values()) / len(texts)
     if share < PART:
         return ()
-    whose = (
-        "the question is" if len(texts) == 1 else f"{sum(missed.values()):,} of {len(texts):,} questions are"
-    )
+    many = f"{sum(missed.values()):,} of {len(texts):,} questions are"
+    whose = "the question is" if len(texts) == 1 else many
     text = f"{whose} in {_named(missed)}, {_untrained(info)} by it"
     return (Caution("question-language", text, _other_model(info), share),)
 
@@ -60,11 +62,6 @@ def of_run(run: Run, info: CorpusInfo) -> tuple[Caution, ...]:
     if not any(span.kind == "EMBEDDING" for result in run.results for span in result.spans):
         return ()
     return of_questions((run.query.text,), info) or tuple(filter(None, (_languages(info),)))
-
-
-def _of_question(text: str, known: Collection[str]) -> str | None:
-    clear = languages.language(text) or languages.among(text, known)
-    return OTHER if clear in (None, languages.FALLBACK) and languages.foreign(text) else clear
 
 
 OTHER = "another script"
@@ -110,20 +107,13 @@ def _unread(info: CorpusInfo) -> Caution | None:
     letters = unread.limit * SPARE * unread.characters / max(1, unread.tokens)
     size = max(100, int(letters) // 50 * 50)
     fix = f"run {COMMAND} index {info.name} --chunk-size {size}"
-    if longer := _longer(info, unread.limit):
+    # Better one on this machine that supports the same languages.
+    names = list(info.languages) or [languages.FALLBACK]
+    others = (one for one in MODELS if one.kind == "embedder" and one.tokens > unread.limit)
+    fitting = (model for model in others if not any(_lacks(model.name, name) for name in names))
+    if longer := min(fitting, key=lambda model: here(model) is not True, default=None):
         fix += f", or set an embedder that reads more ({longer.name} reads {longer.tokens:,} tokens)"
     return Caution("unread-text", text, fix, unread.share)
-
-
-def _longer(info: CorpusInfo, limit: int) -> NamedModel | None:
-    """Return an embedder that reads more, preferably one on this machine, and supports the same languages."""
-    names = list(info.languages) or [languages.FALLBACK]
-    fitting = [
-        model
-        for model in MODELS
-        if model.kind == "embedder" and model.tokens > limit and not any(_lacks(model.name, n) for n in names)
-    ]
-    return min(fitting, key=lambda model: here(model) is not True, default=None)
 
 
 def _other_model(info: CorpusInfo) -> str:

@@ -78,14 +78,24 @@ def write(folder: Path, info: CorpusInfo) -> None:
 
 def seal(folder: Path, info: Mapping[str, Any]) -> None:
     """Record plain values and every file in `folder`."""
+    found = (file for file in sorted(folder.rglob("*")) if file.is_file())
     files = {
         file.relative_to(folder).as_posix(): _facts(file)
-        for file in sorted(folder.rglob("*"))
-        if file.is_file() and not file.name.startswith(CHECKED)
+        for file in found
+        if not file.name.startswith(CHECKED)
     }
-    content = {"format": FORMAT, "info": dict(info), "files": files}
-    text = json.dumps({**content, "digest": _digest(content)}, indent=1)
-    (folder / NAME).write_text(text + "\n", encoding="utf-8")
+    _replace(folder / NAME, _sealed(dict(info), files))
+
+
+def _sealed(info: dict[str, Any], files: Files) -> str:
+    content = {"format": FORMAT, "info": info, "files": files}
+    return json.dumps({**content, "digest": _digest(content)}, indent=1) + "\n"
+
+
+def _replace(file: Path, text: str, scratch: Path | None = None) -> None:
+    scratch = scratch or file.with_suffix(".new")
+    scratch.write_text(text, encoding="utf-8")
+    os.replace(scratch, file)
 
 
 def remark(folder: Path, notes: tuple[str, ...], skipped: tuple[Skipped, ...], reading: Path) -> None:
@@ -98,12 +108,8 @@ def remark(folder: Path, notes: tuple[str, ...], skipped: tuple[Skipped, ...], r
     if (info.notes, info.skipped, files.get(READING)) == (notes, skipped, facts):
         return
     os.replace(reading, folder / READING)
-    files = {**files, READING: facts}
     told = asdict(replace(info, notes=notes, skipped=skipped))
-    content = {"format": FORMAT, "info": told, "files": files}
-    scratch = folder.with_suffix(".record")
-    scratch.write_text(json.dumps({**content, "digest": _digest(content)}, indent=1) + "\n", encoding="utf-8")
-    os.replace(scratch, folder / NAME)
+    _replace(folder / NAME, _sealed(told, {**files, READING: facts}), folder.with_suffix(".record"))
 
 
 def readings(folder: Path) -> tuple[FileRecord, ...]:
@@ -127,7 +133,7 @@ def verify(folder: Path, only: Collection[str] = ()) -> CorpusInfo:
     A file is hashed once, and again only if its size, times or inode changed. Raises IndexDamaged.
     """
     info, recorded = read(folder)
-    _check(folder, recorded, only)
+    _check(folder, {name: facts for name, facts in recorded.items() if not only or name in only})
     return info
 
 
@@ -136,11 +142,13 @@ def check(folder: Path) -> None:
     _check(folder, record(folder)[1])
 
 
-def _check(folder: Path, recorded: Files, only: Collection[str] = ()) -> None:
-    files = {name: recorded[name] for name in only if name in recorded} if only else recorded
+def _check(folder: Path, files: Files) -> None:
     check_sizes(folder, files)
     before = _checked(folder)
-    states = {name: [expected["sha256"], *_state(folder / name)] for name, expected in files.items()}
+    states: dict[str, Any] = {}
+    for name, expected in files.items():
+        now = _stat(folder / name)
+        states[name] = [expected["sha256"], now.st_size, now.st_mtime_ns, now.st_ctime_ns, now.st_ino]
     unknown = {name: expected for name, expected in files.items() if before.get(name) != states[name]}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = pool.map(lambda name: _facts(folder / name), unknown)
@@ -169,23 +177,18 @@ def _remember(folder: Path, states: Mapping[str, Any]) -> None:
     """
     scratch = folder / f"{CHECKED}.{os.getpid()}.{threading.get_ident()}"
     try:
-        scratch.write_text(json.dumps(states), encoding="utf-8")
-        os.replace(scratch, folder / CHECKED)
+        _replace(folder / CHECKED, json.dumps(states), scratch)
     except OSError as error:
         log.info("%s cannot be written: %s", folder / CHECKED, error)
         with suppress(OSError):
             scratch.unlink(missing_ok=True)
 
 
-def _state(file: Path) -> tuple[int, int, int, int]:
-    """Return a value that changes when a file is written or replaced: size, both times in nanoseconds,
-    inode.
-    """
+def _stat(file: Path) -> os.stat_result:
     try:
-        found = file.stat()
+        return file.stat()
     except OSError as error:
         raise IndexDamaged(f"index file {file} cannot be read: {error.strerror or error}") from error
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
 
 
 def read(folder: Path) -> tuple[CorpusInfo, Files]:
@@ -219,13 +222,7 @@ def record(folder: Path) -> tuple[Mapping[str, Any], Files]:
 def check_sizes(folder: Path, files: Files) -> None:
     """Check that every file exists with its recorded size. Raises IndexDamaged."""
     for name, expected in files.items():
-        try:
-            size = (folder / name).stat().st_size
-        except OSError as error:
-            raise IndexDamaged(
-                f"index file {folder / name} cannot be read: {error.strerror or error}"
-            ) from error
-        if size != expected["bytes"]:
+        if (size := _stat(folder / name).st_size) != expected["bytes"]:
             raise IndexDamaged(
                 f"index file {folder / name} has {size} bytes, recorded are {expected['bytes']}"
             )

@@ -41,21 +41,16 @@ def documents(packages: Sequence[str] = DEFAULT) -> Iterator[Document]:
 
     Raises Unavailable when the child process that imports them fails.
     """
-    known = {"PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))}
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     quiet = {"MPLBACKEND": "Agg", "PYTHONIOENCODING": "utf-8", "PYTHONWARNINGS": "ignore"}
-    command = [sys.executable, "-m", "core.corpus.pydocs", *packages]
+    command, env = (
+        [sys.executable, "-m", "core.corpus.pydocs", *packages],
+        {**os.environ, "PYTHONPATH": path, **quiet},
+    )
+    pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "encoding": "utf-8"}
     with (
         tempfile.TemporaryFile() as errors,
-        subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env={**os.environ, **known, **quiet},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            encoding="utf-8",
-        ) as child,
+        subprocess.Popen(command, cwd=ROOT, env=env, stderr=errors, **pipes) as child,
     ):
         for line in child.stdout or ():
             yield Document(**json.loads(line))
@@ -85,31 +80,28 @@ def _of_plan(package: str, plan: Plan, skipped: list[str]) -> dict[str, Document
     objects: list[tuple[str, object]] = []
     leave_out = re.compile(plan.leave_out or r"(?!)")
 
-    def members(name: str, owner: object) -> list[tuple[str, object]]:
-        return list(_members(name, owner, package, leave_out))
+    def add(name: str, thing: object) -> list[tuple[str, object]]:
+        """Take a module or class, and return its members, which are taken, too."""
+        members = list(_members(name, thing, package, leave_out))
+        objects.extend([(name, thing), *members])
+        return members
 
-    for name in plan.modules:
-        if (module := _load(name)) is None:
-            skipped.append(name)
-            continue
-        contents = members(name, module)
-        objects += [(name, module), *contents]
-        if plan.classes is None:
-            for path, thing in contents:
-                objects += members(path, thing) if inspect.isclass(thing) else ()
-    for name in plan.classes or ():
+    for name in (*plan.modules, *(plan.classes or ())):
         if (thing := _load(name)) is None:
             skipped.append(name)
-        else:
-            objects += [(name, thing), *members(name, thing)]
+            continue
+        for path, member in add(name, thing):
+            if plan.classes is None and inspect.isclass(member):
+                objects += _members(path, member, package, leave_out)
     seen: set[object] = set()
     named: dict[str, Document] = {}
     for name, thing in sorted(objects, key=_preference):
         text = _text(thing)
         if text is not None and id(thing) not in seen and text not in seen:
             seen |= {id(thing), text}
-            meta = {"package": package, "kind": _kind(thing)}
-            named[name] = Document(name, _title(name, thing), text, meta)
+            kind = "function" if callable(thing) else "property"
+            kind = "module" if isinstance(thing, ModuleType) else "class" if inspect.isclass(thing) else kind
+            named[name] = Document(name, _title(name, thing), text, {"package": package, "kind": kind})
     return named
 
 
@@ -191,12 +183,6 @@ def _title(name: str, thing: Any) -> str:
     except (TypeError, ValueError, NameError):
         return name
     return name if " at 0x" in signature else (name + signature)[:LONGEST_TITLE]
-
-
-def _kind(thing: object) -> str:
-    if isinstance(thing, ModuleType):
-        return "module"
-    return "class" if inspect.isclass(thing) else "function" if callable(thing) else "property"
 
 
 def main(arguments: Sequence[str]) -> None:
