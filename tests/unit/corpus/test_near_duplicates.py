@@ -134,7 +134,7 @@ def test_an_empty_corpus_and_an_unknown_way():
 
 @pytest.mark.parametrize(
     ("by", "graph", "way"),
-    [("words", True, "compare them by meaning"), ("embedding", False, "set exact_below to fewer passages")],
+    [("words", True, "compare by meaning"), ("embedding", False, "set exact_below to fewer passages")],
 )
 def test_too_many_passages_are_refused_with_the_way_out(by, graph, way, monkeypatch):
     monkeypatch.setattr(near_duplicates, "LARGE", 3)
