@@ -19,6 +19,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar, cast, get_args
 
 from core.domain.errors import BadInput, shortened
@@ -248,7 +249,7 @@ def _documents(data: bytes, name: str, skipped: Counter[str]) -> Iterator[Any]:
     except ValueError as error:
         first = error
     lines = [line for line in text.split("\n") if line.strip()]
-    values = [value for line in lines if (value := _tried(lambda line=line: json.loads(line))) is not None]
+    values = [value for line in lines if (value := _tried(partial(json.loads, line))) is not None]
     if values:
         skipped["lines that are not JSON"] += len(lines) - len(values)
     else:
@@ -298,7 +299,7 @@ def _spans(document: Any, skipped: Counter[str]) -> Iterator[ForeignSpan]:
     elif (source := source_of(document)) is not None:
         tool, reader = source
         for record in _read_or_skip(lambda: list(reader(document)), skipped, f"entries of {tool}") or ():
-            yield from _span(lambda record=record: record, skipped)
+            yield from _span(partial(dict, record), skipped)
     elif "context" in document or "context.trace_id" in document:
         yield from _span(lambda: _openinference(document), skipped)
     elif inside := next((v for n in _NAMES["pages"] if isinstance(v := document.get(n), list)), None):
@@ -329,7 +330,7 @@ def _otlp(document: Mapping[str, Any], skipped: Counter[str]) -> Iterator[Foreig
         scopes = either(resource, "scopeSpans", "scope_spans", "instrumentationLibrarySpans")
         for scope in _dicts(scopes, skipped):
             for span in _dicts(scope.get("spans"), skipped):
-                yield from _span(lambda span=span, service=service: _otlp_record(span, service), skipped)
+                yield from _span(partial(_otlp_record, span, service), skipped)
 
 
 def _dicts(value: Any, skipped: Counter[str]) -> Iterator[dict[str, Any]]:
@@ -416,9 +417,11 @@ def _made(record: Mapping[str, Any]) -> ForeignSpan:
         raise ValueError("no trace id or span id")
     kind, error, attributes = record.get("kind"), record.get("error"), record.get("attributes") or {}
     began, end = nanoseconds(record.get("start")), record.get("end")
-    texts = (trace, id, parent if isinstance(parent, str) else "", str(record.get("name") or "span"))
     span = ForeignSpan(
-        *(storable(one)[:MAX_NAME] for one in texts),
+        trace=storable(trace)[:MAX_NAME],
+        id=storable(id)[:MAX_NAME],
+        parent=storable(parent)[:MAX_NAME] if isinstance(parent, str) else "",
+        name=storable(str(record.get("name") or "span"))[:MAX_NAME],
         kind=_kind(kind, attributes),
         start=began,
         end=nanoseconds(end) if end is not None else began,
