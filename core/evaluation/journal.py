@@ -7,13 +7,11 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TextIO, TypeVar
 
 from pydantic import TypeAdapter
-from pydantic_core import to_jsonable_python
 
 from core.domain import jsonl
 from core.domain.errors import BadInput
@@ -33,20 +31,20 @@ class Lines(ABC, Generic[T]):
     """A file of finished questions, a line each, after one with the conditions they were asked under."""
 
     name: ClassVar[str]
+    # of a line: what was found for its question; its outcomes keep each passage's id once (see Outcome.hits)
+    adapter: ClassVar[TypeAdapter[Any]]
+    # the key of it in its line; "" for the line itself
+    key: ClassVar[str] = ""
 
     def __init__(self, file: TextIO, done: dict[str, T]) -> None:
         self.done = done
         self._file = file
 
-    @staticmethod
-    @abstractmethod
-    def plain(item: T) -> dict[str, Any]:
-        """Return a question's line as JSON values."""
-
-    @staticmethod
-    @abstractmethod
-    def read(line: Mapping[str, Any], ids: Ids) -> T:
-        """Read what `plain` returned."""
+    @classmethod
+    def read(cls, line: Mapping[str, Any], ids: Ids) -> T:
+        """Return what `add` wrote."""
+        found: T = cls.adapter.validate_python(line[cls.key] if cls.key else line, context=ids)
+        return found
 
     @staticmethod
     @abstractmethod
@@ -55,7 +53,8 @@ class Lines(ABC, Generic[T]):
 
     def add(self, question: str, item: T) -> None:
         """Write one finished question down before the next is asked."""
-        self._write({"question": question, **self.plain(item)})
+        plain = self.adapter.dump_python(item, mode="json")
+        self._write({"question": question, **({self.key: plain} if self.key else plain)})
 
     def _write(self, item: Mapping[str, Any]) -> None:
         self._file.write(jsonl.ascii_text(item) + "\n")
@@ -84,7 +83,7 @@ class Lines(ABC, Generic[T]):
         path, draft = folder / cls.name, folder / f"{cls.name}.tmp"
         done: dict[str, T] = {}
         if path.is_file() and not fresh:
-            done = _read(path, wanted, cls.read)
+            done = cls._read(path, wanted)
         if retry:
             done = {question: item for question, item in done.items() if cls.well(item)}
         with draft.open("w", encoding="utf-8") as file:
@@ -95,21 +94,35 @@ class Lines(ABC, Generic[T]):
             os.replace(draft, path)
             yield journal
 
+    @classmethod
+    def _read(cls, path: Path, wanted: Mapping[str, Any]) -> dict[str, T]:
+        """Return the questions in a file that was begun under the conditions `wanted`."""
+        try:
+            items, ids = _items(path), Ids()
+            begun = next(items, {"conditions": wanted})["conditions"]
+            begun = {**{key: value for key, value in OLDER.items() if key in wanted}, **begun}
+            done = {item["question"]: cls.read(item, ids) for item in items}
+            other = [
+                f"{key}: {begun.get(key)!r} there, {wanted[key]!r} now"
+                for key in wanted
+                if begun.get(key) != wanted[key]
+            ]
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise BadInput(f"{path} is damaged; give another --out, or --fresh to start over") from None
+        if begun != wanted:
+            raise AnotherEvaluation(
+                f"{path.parent} holds another evaluation ({'; '.join(other)[:400] or 'of another kind'}); "
+                "give another --out, or --fresh to discard it"
+            )
+        return done
+
 
 class Journal(Lines[dict[str, Outcome]]):
     """The results of each route for each question."""
 
     name = JOURNAL
-
-    @staticmethod
-    def plain(item: dict[str, Outcome]) -> dict[str, Any]:
-        """See Lines."""
-        return {"routes": {route: plain(one) for route, one in item.items()}}
-
-    @staticmethod
-    def read(line: Mapping[str, Any], ids: Ids) -> dict[str, Outcome]:
-        """See Lines."""
-        return {route: outcome(one, ids) for route, one in line["routes"].items()}
+    adapter = TypeAdapter(dict[str, Outcome])
+    key = "routes"
 
     @staticmethod
     def well(item: dict[str, Outcome]) -> bool:
@@ -166,28 +179,6 @@ def lines_of(path: Path, read: Callable[[Mapping[str, Any], Ids], T]) -> dict[st
     return {item["question"]: read(item, ids) for item in islice(_items(path), 1, None)}
 
 
-def _read(path: Path, wanted: Mapping[str, Any], read: Callable[[Mapping[str, Any], Ids], T]) -> dict[str, T]:
-    """Return the questions in a file that was begun under the conditions `wanted`."""
-    try:
-        items, ids = _items(path), Ids()
-        begun = next(items, {"conditions": wanted})["conditions"]
-        begun = {**{key: value for key, value in OLDER.items() if key in wanted}, **begun}
-        done = {item["question"]: read(item, ids) for item in items}
-        other = [
-            f"{key}: {begun.get(key)!r} there, {wanted[key]!r} now"
-            for key in wanted
-            if begun.get(key) != wanted[key]
-        ]
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise BadInput(f"{path} is damaged; give another --out, or --fresh to start over") from None
-    if begun != wanted:
-        raise AnotherEvaluation(
-            f"{path.parent} holds another evaluation ({'; '.join(other)[:400] or 'of another kind'}); "
-            "give another --out, or --fresh to discard it"
-        )
-    return done
-
-
 def _items(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the lines of a journal one by one: all at once they take gigabytes. A process that was killed may
     have left half a line, which does not end in a line break.
@@ -196,18 +187,3 @@ def _items(path: Path) -> Iterator[dict[str, Any]]:
         for line in file:
             if line.endswith("\n"):
                 yield json.loads(line)
-
-
-def plain(outcome: Outcome) -> dict[str, Any]:
-    """Return an outcome as JSON values."""
-    found: dict[str, Any] = to_jsonable_python(replace(outcome, hits=()))
-    return {**found, "hits": list(outcome.hits)}
-
-
-def outcome(one: Mapping[str, Any], ids: Ids) -> Outcome:
-    """Read what `plain` wrote."""
-    hits = ids.ranked((passage, score) for passage, score in one["hits"])
-    return replace(_OUTCOME.validate_python({**one, "hits": ()}), hits=hits)
-
-
-_OUTCOME = TypeAdapter(Outcome)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from pydantic import PlainSerializer, PlainValidator, ValidationInfo
 
 from core.domain.outputs import ReturnedHit
-from core.domain.ranked import Ranked
+from core.domain.ranked import Ids, Ranked
 from core.domain.types import Status
 
 
@@ -30,6 +33,12 @@ class Asked:
     made: str = ""
 
 
+def _packed(hits: Any, info: ValidationInfo) -> Ranked:
+    """Read a stored ranking; the context is the ids that are known."""
+    ids = info.context if isinstance(info.context, Ids) else Ids()
+    return ids.ranked((id, score) for id, score in hits)
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The result of one route for one question, as far as an evaluation needs it. `error` is the reason it
@@ -38,7 +47,7 @@ class Outcome:
 
     status: Status
     ms: float
-    hits: Ranked = ()
+    hits: Annotated[Ranked, PlainValidator(_packed), PlainSerializer(list)] = ()
     calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
 
 from core.domain.ranked import Ids
 from core.evaluation import runner
 from core.evaluation.audit.loops import other_way
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.journal import Lines, lines_of, outcome, plain
+from core.evaluation.journal import Lines, lines_of
 from core.evaluation.outcome import Outcome, Taken
 from core.evaluation.runner import After, Course, Plan
 
@@ -48,19 +50,7 @@ class Turns(Lines[BothWays]):
     """The reruns of each question, one line each."""
 
     name = TURNED
-
-    @staticmethod
-    def plain(item: BothWays) -> dict[str, Any]:
-        """See Lines."""
-        names = [one.name for one in fields(Turned)]
-        rows = [{name: getattr(one, name) for name in names} for one in item.turned]
-        return {"run": item.run, "turned": [{**row, "outcome": plain(row["outcome"])} for row in rows]}
-
-    @staticmethod
-    def read(line: Mapping[str, Any], ids: Ids) -> BothWays:
-        """See Lines."""
-        turned = tuple(Turned(**{**one, "outcome": outcome(one["outcome"], ids)}) for one in line["turned"])
-        return BothWays(line["run"], turned)
+    adapter = TypeAdapter(BothWays)
 
     @staticmethod
     def well(item: BothWays) -> bool:
