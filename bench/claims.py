@@ -26,7 +26,7 @@ from core.domain import settings
 from core.evaluation import statistics
 from core.evaluation.costs import Cost, cheapest_first
 from core.evaluation.deciding import by_values, measured_cost
-from core.evaluation.pairs import Pair, from_summary
+from core.evaluation.pairs import Difference, from_summary
 from core.evaluation.questions import agreement
 from core.evaluation.verdict import MARGIN, Option, Verdict, decide
 
@@ -150,7 +150,7 @@ def decided(table: Table) -> Verdict:
     variance = covariance.diagonal()[:, None] + covariance.diagonal() - 2 * covariance
     sd = np.sqrt(np.maximum(variance, 0.0))
 
-    def pair(route: str, other: str) -> Pair | None:
+    def pair(route: str, other: str) -> Difference | None:
         at = int(route), int(other)
         return from_summary(route, other, n, float(delta[at]), float(sd[at]))
 

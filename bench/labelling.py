@@ -19,7 +19,7 @@ from core.evaluation.costs import Cost
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.labels.pool import CONTROLS, DEPTH
 from core.evaluation.labels.queue import spread
-from core.evaluation.pairs import Pair, pair
+from core.evaluation.pairs import Difference, pair
 from core.evaluation.verdict import Option
 from core.evaluation.verdict import decide as decide_by_pairs
 
@@ -117,7 +117,7 @@ def decide(
         for route, column in values.items()
     ]
 
-    def compared(route: str, other: str) -> Pair | None:
+    def compared(route: str, other: str) -> Difference | None:
         mine, theirs = values[route], values[other]
         return pair(route, other, [mine[q] - theirs[q] for q in mine if q in theirs])
 

@@ -15,7 +15,7 @@ from core.evaluation import statistics
 from core.evaluation.costs import Cost, spent
 from core.evaluation.finding import MARGIN
 from core.evaluation.outcome import Outcomes
-from core.evaluation.pairs import Column, Kinds, Pair, losses, pair, paired
+from core.evaluation.pairs import Column, Difference, Kinds, losses, pair, paired
 from core.evaluation.statistics import ALPHA
 from core.evaluation.stored import checked
 from core.evaluation.verdict import Option, Verdict, decide
@@ -35,9 +35,9 @@ def by_values(
     """Decide which of `options` to ship by their values at each question (see
     core.evaluation.verdict.decide).
     """
-    known: dict[tuple[str, str], Pair | None] = {}
+    known: dict[tuple[str, str], Difference | None] = {}
 
-    def compared(route: str, other: str) -> Pair | None:
+    def compared(route: str, other: str) -> Difference | None:
         if (route, other) not in known:
             known[route, other] = pair(route, other, list(paired(values[route], values[other]).values()))
         return known[route, other]
@@ -76,7 +76,7 @@ def plain(
             prices.get(route, (None, None)),
         )[2]
         paid = None if paid is None or cost is None else {**paid, route: cost}
-    lost = {one.route for one in losses(values, kinds, baseline) if one.shown}
+    lost = {one.route for one in losses(values, kinds, baseline) if one.high < 0}
     options = []
     for route, column in values.items():
         mine = [by[route] for by in outcomes.values() if route in by]
@@ -112,7 +112,7 @@ def read(document: Mapping[str, Any]) -> Verdict:
 
 
 def _behind(
-    values: Values, routes: Sequence[str], compared: Callable[[str, str], Pair | None]
+    values: Values, routes: Sequence[str], compared: Callable[[str, str], Difference | None]
 ) -> dict[str, list[str]]:
     """Return for each route the routes shown to be worse than it.
 

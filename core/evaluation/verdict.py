@@ -17,7 +17,7 @@ from pydantic_core import to_jsonable_python
 from core.domain.format import number
 from core.evaluation.costs import Cost, cheapest_first
 from core.evaluation.finding import MARGIN, count, listed
-from core.evaluation.pairs import Pair
+from core.evaluation.pairs import Difference
 from core.evaluation.power import FEASIBLE, needed
 from core.evaluation.statistics import least_for_equivalence
 from core.evaluation.templating import say, sentences
@@ -27,7 +27,7 @@ TRIED = 3  # cheap routes tried besides the best: each further one adds to the c
 
 Kind = Literal["ship", "equivalent", "undecided", "none"]
 State = Literal["passes", "fails", "open"]
-PairOf = Callable[[str, str], Pair | None]
+PairOf = Callable[[str, str], Difference | None]
 Named = Callable[[str], str]  # the title of a route
 
 
@@ -86,7 +86,7 @@ class Verdict:
     # scored questions that the verdict rests on
     questions: int
     # the chosen route, or the best so far, against every other route, the closest rival first
-    pairs: tuple[Pair, ...]
+    pairs: tuple[Difference, ...]
     reasons: tuple[Reason, ...]
     # routes shown to be worse than the best so far (sign-flip max-t over all pairs); () if that is not known
     behind: tuple[str, ...]
@@ -114,7 +114,7 @@ class _Standing:
     """A route against every other that may ship."""
 
     option: Option
-    pairs: tuple[Pair, ...]
+    pairs: tuple[Difference, ...]
     # whether it could be compared with every other
     complete: bool
 
@@ -292,6 +292,6 @@ def details(found: Verdict, named: Named) -> list[str]:
     return sentences("verdict.details", found, named)
 
 
-def compared(pair: Pair, named: Named) -> str:
+def compared(pair: Difference, named: Named) -> str:
     """Return one comparison with the interval that the verdict rests on."""
     return say("verdict.compared", pair, named)

@@ -56,7 +56,7 @@ def _kinds(decision: Decision, route: str) -> None:
     if not below:
         st.markdown(md("Its mean is not below the baseline's on any kind of question."))
         return
-    shown = [one.mode for one in below if one.shown]
+    shown = [one.mode for one in below if one.high < 0]
     result = f"it is shown to be worse on {', '.join(shown)}" if shown else "none of these losses is shown"
     count = "1 kind" if len(below) == 1 else f"{len(below)} kinds"
     st.markdown(md(f"Its mean is below the baseline's on {count} of question; {result}."))
@@ -67,7 +67,11 @@ def _kinds(decision: Decision, route: str) -> None:
                 "questions": one.n,
                 f"difference in {titled(decision.criteria.metric)}": number(one.delta, signed=True),
                 "interval": between(one.low, one.high, signed=True),
-                "result": "too few questions" if one.blind else "shown worse" if one.shown else "not shown",
+                "result": "too few questions"
+                if one.blind
+                else "shown worse"
+                if one.high < 0
+                else "not shown",
             }
             for one in below
         ],

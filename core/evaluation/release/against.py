@@ -10,37 +10,25 @@ from core.domain.format import number
 from core.evaluation.diff.evaluations import broken
 from core.evaluation.diff.questions import EvaluationSide, QuestionsDiff, questions_diff
 from core.evaluation.finding import count
-from core.evaluation.pairs import EVERY, family_level, pair, paired
+from core.evaluation.pairs import EVERY, Difference, family_level, pair, paired
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import Measured
 from core.evaluation.release.snapshot import Snapshot, labels_of, side_of
-from core.evaluation.statistics import excluded
+from core.evaluation.statistics import LEVEL
 from core.evaluation.templating import say, sentences
 
 Regression = Literal["shown", "excluded", "undecided"]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """The mean difference, now minus then, in a metric over the questions of a kind both have."""
+class Change(Difference):
+    """A difference in a metric, now minus then. The planned comparison has the level .95, the others are one
+    family.
+    """
 
-    metric: str
-    mode: str
-    n: int
-    delta: float
-    # its interval
-    low: float
-    high: float
-    # the level of that interval: .95 for the criteria's metric over all questions, which is the planned
-    # comparison; the others are one family
-    level: float
+    metric: str = ""
     # whether it is a drop that is shown and larger than the smallest that fails a build
-    dropped: bool
-
-    @property
-    def verdict(self) -> str:
-        """Return the conclusion from the interval."""
-        return excluded((self.low, self.high))
+    dropped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +181,9 @@ def _changes(
     planned = (before.metric, EVERY)
     family = family_level([len(apart) for key, apart in rows.items() if key != planned])
     found = []
-    for key, apart in rows.items():
-        level = 0.95 if key == planned else family
-        if (one := pair(now, then, apart, level)) is not None:
+    for (metric, mode), apart in rows.items():
+        level = LEVEL if (metric, mode) == planned else family
+        if (one := pair(now, then, apart, level, mode)) is not None:
             dropped = one.high < 0 and one.delta < -least
-            found.append(Change(*key, one.n, one.delta, one.low, one.high, level, dropped))
+            found.append(Change(**asdict(one), metric=metric, dropped=dropped))
     return tuple(found)

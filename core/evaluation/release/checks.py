@@ -11,7 +11,7 @@ from core.analysis.metrics import titled
 from core.domain.format import between, milliseconds, number
 from core.evaluation import finding, verdict
 from core.evaluation.finding import count, quantity, share
-from core.evaluation.pairs import Loss
+from core.evaluation.pairs import Difference
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.measured import Measured, RouteFigures
 
@@ -81,7 +81,7 @@ class Candidate(RouteFigures):
 
 
 def candidate(
-    measured: Measured, route: str, criteria: Criteria, found: Sequence[Loss] | None = None
+    measured: Measured, route: str, criteria: Criteria, found: Sequence[Difference] | None = None
 ) -> Candidate:
     """Check a route against the criteria asked for, in order; the metric is always one of them. `found` are
     the losses in the metric.
@@ -112,7 +112,7 @@ def candidate(
         )
         made.append(Check(name, "passed" if met else OPEN, value, limit, told))
     mine = [loss for loss in found or () if loss.route == route]
-    lost = 0 if route == measured.baseline else sum(loss.shown for loss in mine) if mine else None
+    lost = 0 if route == measured.baseline else sum(loss.high < 0 for loss in mine) if mine else None
     if criteria.no_loss:
         made.append(_no_loss(lost, mine))
     missed = [one.name for one in made if one.state == "failed" and not (near and one is quality)]
@@ -145,7 +145,7 @@ def _quality(measured: Measured, one: RouteFigures, criteria: Criteria) -> tuple
     return Check(name, "passed", mean, least, told), near
 
 
-def _no_loss(lost: int | None, mine: Sequence[Loss]) -> Check:
+def _no_loss(lost: int | None, mine: Sequence[Difference]) -> Check:
     if lost is None:
         told = "no kind of question has values for both routes, or metrics.json alone lacks them"
         return Check(NO_LOSS, OPEN, None, None, told)
@@ -155,7 +155,7 @@ def _no_loss(lost: int | None, mine: Sequence[Loss]) -> Check:
         f"{loss.mode} {number(loss.delta, signed=True)} ({100 * loss.level:.3g}% interval "
         f"{between(loss.low, loss.high, signed=True)}, {count(loss.n)})"
         for loss in sorted(mine, key=lambda loss: loss.delta)
-        if loss.shown
+        if loss.high < 0
     ]
     if shown:
         return Check(NO_LOSS, "failed", float(len(shown)), 0.0, f"worse on {'; '.join(shown)}")

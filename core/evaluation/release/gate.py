@@ -12,7 +12,7 @@ from core.domain.errors import BadInput
 from core.evaluation import deciding
 from core.evaluation.costs import Cost
 from core.evaluation.equal_routes import Equal
-from core.evaluation.pairs import Loss, Pair, from_summary
+from core.evaluation.pairs import Difference, from_summary
 from core.evaluation.release.checks import Candidate, candidate
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.measured import Measured
@@ -37,7 +37,7 @@ class Decision:
     nearest: str
     # distinct routes: `equal` names those that returned the same as one of them on every question
     candidates: tuple[Candidate, ...]
-    losses: tuple[Loss, ...]
+    losses: tuple[Difference, ...]
     equal: tuple[Equal, ...] = ()
     # the routes that alone were to be compared with the baseline; () for all
     planned: tuple[str, ...] = ()
@@ -143,7 +143,7 @@ def _verdict(measured: Measured, criteria: Criteria, candidates: Sequence[Candid
     return decide_by_figures(options, partial(_from_figures, measured, metric), **rules)
 
 
-def _from_figures(measured: Measured, metric: str, route: str, other: str) -> Pair | None:
+def _from_figures(measured: Measured, metric: str, route: str, other: str) -> Difference | None:
     """Compare two routes by metrics.json alone, which has only comparisons with the baseline."""
     if measured.baseline not in (route, other):
         return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from core.domain.needs import Family
-from core.evaluation.pairs import Pair, pair, paired
+from core.evaluation.pairs import Difference, pair, paired
 from core.evaluation.release.checks import Candidate
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import Measured
@@ -43,7 +43,7 @@ class Rung:
     state: State
     route: str | None = None
     candidate: Candidate | None = None
-    gain: Pair | None = None
+    gain: Difference | None = None
     below: str | None = None
     answered: float | None = None
     others: tuple[str, ...] = ()

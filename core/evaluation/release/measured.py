@@ -20,7 +20,7 @@ from core.evaluation.costs import spent
 from core.evaluation.equal_routes import Equal
 from core.evaluation.experiment_store import FIGURES, LABELLED, Evaluation
 from core.evaluation.figures import BaselineDifference, Figures, Means, read
-from core.evaluation.pairs import EVERY, Loss
+from core.evaluation.pairs import EVERY, Difference
 from core.evaluation.release.criteria import Criteria
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ class Measured:
             return {}
         return scoring.measured(self.evaluation.labelled, self.evaluation.outcomes, self.routes)
 
-    def losses(self, metric: str) -> tuple[Loss, ...] | None:
+    def losses(self, metric: str) -> tuple[Difference, ...] | None:
         """Compare every route with the baseline in every kind of question; None if neither the questions'
         values nor figures by kind are known.
         """
@@ -235,14 +235,14 @@ class Measured:
         return self._losses[metric]
 
     @cached_property
-    def _losses(self) -> dict[str, tuple[Loss, ...] | None]:
+    def _losses(self) -> dict[str, tuple[Difference, ...] | None]:
         return {}
 
-    def _lost(self, metric: str) -> tuple[Loss, ...] | None:
+    def _lost(self, metric: str) -> tuple[Difference, ...] | None:
         values = self.values(metric)
         if values is not None:
             return of_values.losses(values, self.kinds(), self.baseline)
-        found: list[Loss] = []
+        found: list[Difference] = []
         for route in self.routes:
             if route != self.baseline:
                 rows = {

@@ -270,7 +270,7 @@ def test_questions_without_kinds_are_one_kind(tmp_path):
         asked=labelled(20, modes=(None,)),
     )
     (found,) = of_evaluation(made).losses("ndcg@10")
-    assert (found.mode, found.shown) == (EVERY, True)
+    assert (found.mode, found.verdict) == (EVERY, "worse")
 
 
 def test_the_minimum_is_met_by_the_mean_or_by_the_lower_end_too(three):

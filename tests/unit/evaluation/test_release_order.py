@@ -6,7 +6,7 @@ import pytest
 
 from core.domain.errors import BadInput
 from core.domain.settings import Settings
-from core.evaluation.pairs import Loss
+from core.evaluation.pairs import Difference
 from core.evaluation.release.checks import candidate
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.gate import decide
@@ -169,11 +169,11 @@ def test_losses_of_the_figures_are_those_of_the_questions(two):
     bare, whole = of_figures(figures_of(two), "bare"), find(Settings(home=two), str(two))
     assert [loss.blind for loss in bare.losses("ndcg@10")] == [False, False], "20 questions show a large one"
     for told, made in zip(bare.losses("ndcg@10"), whole.losses("ndcg@10"), strict=True):
-        assert (told.route, told.mode, told.n, told.shown, told.blind, told.level) == (
+        assert (told.route, told.mode, told.n, told.verdict, told.blind, told.level) == (
             made.route,
             made.mode,
             made.n,
-            made.shown,
+            made.verdict,
             made.blind,
             made.level,
         )
@@ -201,7 +201,7 @@ def in_words(measured, found):
 
 
 def test_what_a_set_can_and_cannot_show_is_told(two):
-    even = Loss("dense", "plain", 20, 0.0, -0.123, 0.1, 0.95, False)
+    even = Difference("dense", "", 20, 0.0, -0.123, 0.1, mode="plain")
     for more, said in (
         ((), "none shown in 1 kind; elsewhere a loss of 0.123 is not excluded"),
         (

@@ -33,7 +33,6 @@ TWICE = frozenset(
         "Moved",
         "Node",
         "Page",
-        "Pair",
         "Part",
         "Place",
         "Plan",
