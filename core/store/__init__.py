@@ -10,10 +10,11 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from reprlib import repr as short
-from typing import TYPE_CHECKING, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from core.domain import people
 from core.domain.errors import BadInput, Unavailable
+from core.domain.people import Person
 from core.domain.types import ASKED_BY, Query, Remembered, Run, Turn
 from core.store import budget, deeds, memory, playlists, purge, run_annotations, runs, traces, trash
 from core.store import search as searching
@@ -157,49 +158,38 @@ class Store:
         with self._settled() as connection:
             return traces.read(connection, corpus, limit)
 
+    def _annotate(
+        self, deed: str, run_id: str, change: Callable[[sqlite3.Connection, str, Any, Person], None], to: Any
+    ) -> None:
+        who = people.current()
+        self.write(lambda connection: change(connection, run_id, to, who), deed=(deed, run_id))
+
     def tag(self, run_id: str, tags: Sequence[str]) -> None:
         """Replace the tags of a run."""
-        cleaned, who = run_annotations.clean_tags(tags), people.current()
-        self.write(
-            lambda connection: run_annotations.set_tags(connection, run_id, cleaned, who),
-            deed=("run tagged", run_id),
-        )
+        cleaned = run_annotations.clean_tags(tags)
+        self._annotate("run tagged", run_id, run_annotations.set_tags, cleaned)
 
     def note(self, run_id: str, text: str) -> None:
         """Replace the note on a run."""
-        cleaned, who = run_annotations.clean_note(text), people.current()
-        self.write(
-            lambda connection: run_annotations.set_note(connection, run_id, cleaned, who),
-            deed=("note written", run_id),
-        )
+        cleaned = run_annotations.clean_note(text)
+        self._annotate("note written", run_id, run_annotations.set_note, cleaned)
 
     def share(self, run_id: str, shared: bool = True) -> None:
         """Show a run to everybody who may look, or again to who asked it alone."""
-        who = people.current()
-        self.write(
-            lambda connection: run_annotations.set_private(connection, run_id, not shared, who),
-            deed=("run shared" if shared else "run made private", run_id),
-        )
+        deed = "run shared" if shared else "run made private"
+        self._annotate(deed, run_id, run_annotations.set_private, not shared)
 
     def delete(self, run_id: str) -> None:
         """Take a run off the list; until its undo time has passed `undelete` brings it back. NotAllowed for
         another person's, but to owners.
         """
-        who = people.current()
-        self.write(
-            lambda connection: run_annotations.set_deleted(connection, run_id, True, who),
-            deed=("run deleted", run_id),
-        )
+        self._annotate("run deleted", run_id, run_annotations.set_deleted, True)
         self._kept.pop(run_id, None)
         self._gone_later()
 
     def undelete(self, run_id: str) -> None:
         """Bring a deleted run back."""
-        who = people.current()
-        self.write(
-            lambda connection: run_annotations.set_deleted(connection, run_id, False, who),
-            deed=("run restored", run_id),
-        )
+        self._annotate("run restored", run_id, run_annotations.set_deleted, False)
 
     def remember(self, session: str, turns: Sequence[Turn], *, run: str = "") -> int:
         """Append turns to what is remembered of a session, on the disk on return; how many were new.
@@ -331,15 +321,9 @@ class Store:
         """
         from core.store import exchange
 
-        who = people.require("edit")
         packed = exchange.unpack(data)
-
-        def work(connection: sqlite3.Connection) -> list[str]:
-            new = [one.run.id for one in packed if self._add(connection, one)]
-            run_annotations.set_maker(connection, new, who.account)
-            return new
-
-        return self.write(work, deed=("runs imported", ", ".join(one.run.id for one in packed)))
+        deed = "runs imported", ", ".join(one.run.id for one in packed)
+        return self._add([(one.run, one) for one in packed], deed)
 
     def present(self, run_ids: Sequence[str]) -> set[str]:
         """Those of `run_ids` that are stored here and not deleted."""
@@ -347,37 +331,64 @@ class Store:
             found = "SELECT 1 FROM runs WHERE id = ? AND deleted = 0"
             return {id for id in run_ids if connection.execute(found, (bind(id),)).fetchone()}
 
-    def add_runs(self, runs: Sequence[Run]) -> list[str]:
+    def add_runs(self, added: Sequence[Run]) -> list[str]:
         """Add finished runs of elsewhere, all or none; the ids of those that were not here. A deleted one
         comes back as it was. On the disk on return.
         """
+        return self._add([(run, None) for run in added])
+
+    def _add(
+        self, added: Sequence[tuple[Run, Packed | None]], deed: tuple[str, str] | None = None
+    ) -> list[str]:
+        """Add runs, those of a bundle with tags and notes; the ids of the ones that were not on the list."""
+        from core.store import exchange
 
         who = people.require("edit")
 
         def work(connection: sqlite3.Connection) -> list[str]:
-            new = [run.id for run in runs if self._add_run(connection, run)]
+            new = []
+            for run, packed in added:
+                row = connection.execute(
+                    "SELECT number, deleted FROM runs WHERE id = ?", (bind(run.id),)
+                ).fetchone()
+                if row is None:
+                    purge.welcome(connection, run.id)
+                    self._runs.write(connection, run, ours=False)
+                    if packed is not None:
+                        run_annotations.set_tags(connection, run.id, packed.tags)
+                        run_annotations.set_note(connection, run.id, packed.note)
+                elif packed is not None and not exchange.same(runs.read(connection, row["number"]), run):
+                    raise BadInput(
+                        f"run {short(run.id)} is already stored with different content; the bundle was not "
+                        f"imported"
+                    )
+                elif row["deleted"]:
+                    run_annotations.set_deleted(connection, run.id, False)
+                else:
+                    continue
+                new.append(run.id)
             run_annotations.set_maker(connection, new, who.account)
             return new
 
-        return self.write(work)
+        return self.write(work, deed=deed)
 
     def export_trec(self, run: Run) -> str:
         """Return the run's rankings as lines of a TREC run file; scores decrease with rank."""
         from core.store import exchange
 
-        people.require("export")
-        people.record("runs exported", run.id)
-
+        self._record_export(run)
         return exchange.trec(run)
 
     def export_jsonl(self, run: Run) -> str:
         """Return the run as JSON lines, one for each route's result."""
         from core.store import exchange
 
+        self._record_export(run)
+        return exchange.jsonl(run)
+
+    def _record_export(self, run: Run) -> None:
         people.require("export")
         people.record("runs exported", run.id)
-
-        return exchange.jsonl(run)
 
     def write(
         self,
@@ -468,34 +479,3 @@ class Store:
         """Write what is queued and let go of the file. Also done when the process ends."""
         self.deletion.close()
         self._writer.close()
-
-    def _add_run(self, connection: sqlite3.Connection, run: Run) -> bool:
-        row = connection.execute("SELECT deleted FROM runs WHERE id = ?", (bind(run.id),)).fetchone()
-        if row is None:
-            purge.welcome(connection, run.id)
-            self._runs.write(connection, run, ours=False)
-        elif row["deleted"]:
-            run_annotations.set_deleted(connection, run.id, False)
-        return row is None or bool(row["deleted"])
-
-    def _add(self, connection: sqlite3.Connection, one: Packed) -> bool:
-        from core.store import exchange
-
-        row = connection.execute(
-            "SELECT number, deleted FROM runs WHERE id = ?", (bind(one.run.id),)
-        ).fetchone()
-        if row is None:
-            purge.welcome(connection, one.run.id)
-            self._runs.write(connection, one.run, ours=False)
-            run_annotations.set_tags(connection, one.run.id, one.tags)
-            run_annotations.set_note(connection, one.run.id, one.note)
-        elif not exchange.same(runs.read(connection, row["number"]), one.run):
-            raise BadInput(
-                f"run {short(one.run.id)} is already stored with different content; the bundle was not "
-                f"imported"
-            )
-        elif row["deleted"]:
-            run_annotations.set_deleted(connection, one.run.id, False)
-        else:
-            return False
-        return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -54,7 +54,9 @@ def copy(
     try:
         with closing(open_to_write(target)) as new, reading(source) as old:
             if replace:
-                _emptied(new)
+                with _transaction(new):
+                    for table in ("search", *reversed(TABLES)):
+                        new.execute(f"DELETE FROM {table}")
             here = {table: _digests(old, table) for table in TABLES}
             there = {table: _digests(new, table) for table in TABLES}
             for table in TABLES:
@@ -63,10 +65,18 @@ def copy(
                         f"{target} has {other} rows in {table} that {source} does not have; copy into an "
                         "empty store, or add --replace to delete what is there"
                     )
-            _columns_alike(old, new)
+                one, two = ({column[0] for column in _columns(c, table)} for c in (old, new))
+                if one != two:
+                    raise BadInput(
+                        f"{table} has other columns in the two stores; open both with this RouteScope"
+                    )
             for table in TABLES:
-                _fill(old, new, table, there[table], partial(_told, progress, table, len(here[table])))
-            _number_on(new)
+                _fill(old, new, table, there[table], partial(progress, table), len(here[table]))
+            if isinstance(new, Served):  # a file goes on with the next number by itself
+                for table in NUMBERED:
+                    new.execute(
+                        f"SELECT setval('{table}_number_seq', max(number)) FROM {table} HAVING count(*) > 0"
+                    )
             _index(new)
             return tuple(_compared(new, table, here[table], there[table], target) for table in TABLES)
     except (sqlite3.Error, OSError) as error:
@@ -74,10 +84,6 @@ def copy(
             f"{source} could not be copied whole to {target}: {in_words(error, target)}; what was copied is "
             "kept, and the same command goes on from there"
         ) from error
-
-
-def _told(progress: Callable[[str, int, int], None], table: str, total: int, done: int) -> None:
-    progress(table, done, total)
 
 
 def _batches(rows: Iterable[T]) -> Iterator[list[T]]:
@@ -96,30 +102,24 @@ def _rows(connection: sqlite3.Connection, table: str) -> Iterator[tuple[tuple[st
 
 def _digest(names: tuple[str, ...], values: tuple[Any, ...]) -> bytes:
     """Of a row, the same for a file and a server, whatever the order of their columns."""
-    said = sorted(zip(names, map(_canonical, values), strict=True))
+
+    def canonical(value: Any) -> Any:
+        if isinstance(value, bytes):
+            return value.hex()
+        if isinstance(value, float):
+            return int(value) if value.is_integer() else repr(value)
+        return value
+
+    said = sorted(zip(names, map(canonical, values), strict=True))
     return hashlib.sha256(codec.to_bytes(codec.dumps(said))).digest()
-
-
-def _canonical(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, float):
-        return int(value) if value.is_integer() else repr(value)
-    return value
 
 
 def _digests(connection: sqlite3.Connection, table: str) -> set[bytes]:
     return {_digest(*row) for row in _rows(connection, table)}
 
 
-def _columns_alike(old: sqlite3.Connection, new: sqlite3.Connection) -> None:
-    for table in TABLES:
-        one, two = (
-            {column[0] for column in c.execute(f"SELECT * FROM {table} LIMIT 0").description}
-            for c in (old, new)
-        )
-        if one != two:
-            raise BadInput(f"{table} has other columns in the two stores; open both with this RouteScope")
+def _columns(connection: sqlite3.Connection, table: str) -> Any:
+    return connection.execute(f"SELECT * FROM {table} LIMIT 0").description
 
 
 def _fill(
@@ -127,59 +127,39 @@ def _fill(
     new: sqlite3.Connection,
     table: str,
     held: set[bytes],
-    progress: Callable[[int], None],
+    progress: Callable[[int, int], None],
+    total: int,
 ) -> None:
-    done = len(held)
-    missing = (row for row in _rows(old, table) if _digest(*row) not in held)
-    for some in _batches(missing):
+    done, hashes = len(held), HASHES.get(table, ())
+    for some in _batches(row for row in _rows(old, table) if _digest(*row) not in held):
         names = some[0][0]
-        columns = ", ".join(f'"{name}"' for name in names)
-        hashes = HASHES.get(table, ())
         rows = [
-            [v if name in hashes else _stored(v) for name, v in zip(names, values, strict=True)]
-            for _, values in some
+            [
+                v if name in hashes else "nan" if v != v else bind(v)
+                for name, v in zip(names, row, strict=True)
+            ]
+            for _, row in some
         ]
-        marks = ", ".join("?" * len(names))
-        insert = f"INSERT INTO {table} ({columns}) VALUES ({marks})"
-        _transaction(new, partial(new.executemany, insert, rows))
+        columns = ", ".join(f'"{name}"' for name in names)
+        with _transaction(new):
+            new.executemany(f"INSERT INTO {table} ({columns}) VALUES ({', '.join('?' * len(names))})", rows)
         done += len(some)
-        progress(done)
+        progress(done, total)
 
 
-def _stored(value: Any) -> Any:
-    return "nan" if isinstance(value, float) and value != value else bind(value)
-
-
-def _transaction(connection: sqlite3.Connection, work: Callable[[], object]) -> None:
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
     if isinstance(connection, Served):
         connection.begin()
     else:
         connection.execute("BEGIN IMMEDIATE")
     try:
-        work()
+        yield
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-
-
-def _emptied(connection: sqlite3.Connection) -> None:
-    def work() -> None:
-        connection.execute("DELETE FROM search")
-        for table in reversed(TABLES):
-            connection.execute(f"DELETE FROM {table}")
-
-    _transaction(connection, work)
-
-
-def _number_on(connection: sqlite3.Connection) -> None:
-    """Advance a server's sequences past the copied numbers; a file does so by itself."""
-    if isinstance(connection, Served):
-        for table in NUMBERED:
-            connection.execute(
-                f"SELECT setval('{table}_number_seq', max(number)) FROM {table} HAVING count(*) > 0"
-            )
 
 
 def _index(connection: sqlite3.Connection) -> None:
@@ -188,13 +168,10 @@ def _index(connection: sqlite3.Connection) -> None:
         "SELECT number, tags, note FROM runs WHERE number NOT IN (SELECT rowid FROM search)"
     ).fetchall()
     for some in _batches(missing):
-
-        def work(some: list[Any] = some) -> None:
+        with _transaction(connection):
             for row in some:
                 words = runs.searched(runs.read(connection, row["number"]))
                 index(connection, row["number"], *words, " ".join(parsed(row["tags"])), text(row["note"]))
-
-        _transaction(connection, work)
 
 
 def _compared(

@@ -6,7 +6,7 @@ import hashlib
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,24 +22,11 @@ REMEMBERED = 20_000  # passages whose row numbers are kept at hand
 GROWING = 64  # running runs of which is known what is written
 Key = tuple[str, int]  # route, and which of its results in the run
 
-RUN_COLUMNS = (
-    "id",
-    "created",
-    "corpus",
-    "fingerprint",
-    "question",
-    "history",
-    "settings",
-    "status",
-    "wall_ms",
-    "routes",
-    "passages",
-    "host",
-    "pid",
-    "born",
-    "saved",
-    "boot",
+_OF_RUN = (
+    "id created corpus fingerprint question history settings status wall_ms routes passages host pid born "
+    "saved boot"
 )
+RUN_COLUMNS = tuple(_OF_RUN.split())
 ONCE = ("maker", "private")  # who asked, and whether only they see it: whoever saves it later
 _SAVE_RUN = (
     f"INSERT INTO runs ({', '.join((*RUN_COLUMNS, *ONCE))}) "
@@ -47,20 +34,8 @@ _SAVE_RUN = (
     f"ON CONFLICT (id) DO UPDATE SET {', '.join(f'{c} = excluded.{c}' for c in RUN_COLUMNS[1:])} "
     "RETURNING number, tags, note"
 )
-RESULT_COLUMNS = (
-    "title",
-    "status",
-    "ms",
-    "start_ms",
-    "wall_ms",
-    "hits",
-    "answer",
-    "citations",
-    "abstained",
-    "parameters",
-    "error",
-    "spans",
-)
+_OF_RESULT = "title status ms start_ms wall_ms hits answer citations abstained parameters error spans"
+RESULT_COLUMNS = tuple(_OF_RESULT.split())
 KEEP_TEXT = "INSERT INTO texts (hash, text) VALUES (?, ?) ON CONFLICT DO NOTHING"
 RECORDED = "recorded"  # a column with the rest of a result's document
 JSON_COLUMNS = ("hits", "citations", "abstained", "parameters", "spans")
@@ -109,7 +84,8 @@ class RunWriter:
             grown = _Grown()
             for table in ("results", "rankings"):
                 connection.execute(f"DELETE FROM {table} WHERE run = ?", (number,))
-        results = _keyed(run.results)
+        keys = _keys(result.route for result in run.results)
+        results = dict(zip(keys, run.results, strict=True))
         self._write_results(connection, number, results, grown, run.corpus if ours else None)
         words = searched(run)
         if words != grown.searched:
@@ -124,22 +100,15 @@ class RunWriter:
         hashes = [keep_text(connection, text) for text in texts]
         by = process_liveness.me() if ours else None
         row = {
-            "id": run.id,
-            "created": run.created,
-            "corpus": run.corpus,
-            "fingerprint": run.fingerprint,
+            **{name: getattr(run, name) for name in ("id", "created", "corpus", "fingerprint", "status")},
             "question": hashes[0],
             "history": dumps([[t.role, h.hex()] for t, h in zip(run.query.history, hashes[1:], strict=True)]),
             "settings": dumps(run.settings),
-            "status": run.status,
             "wall_ms": real(run.wall_ms),
             "routes": dumps([result.route for result in run.results]),
             "passages": dumps(sorted(self._passage_numbers(connection, run.passages.values()))),
-            "host": by and by.host,
-            "pid": by and by.pid,
-            "born": by and by.born,
+            **{name: by and getattr(by, name) for name in ("host", "pid", "born", "boot")},
             "saved": by and time.time(),
-            "boot": by and by.boot,
         }
         maker = str(run.settings.get(ASKED_BY, "")) if ours else ""
         values = [*(bind(row[c]) for c in RUN_COLUMNS), bind(maker), int(bool(maker))]
@@ -288,10 +257,7 @@ def read_result(connection: sqlite3.Connection, run: str, route: str) -> RouteRe
         f"SELECT n, hits FROM rankings WHERE run = ? AND n IN ({marks}) ORDER BY n", (row["run"], *numbers)
     )
     document = {
-        "id": "one",
-        "created": "",
-        "corpus": "",
-        "fingerprint": "",
+        **dict.fromkeys(("id", "created", "corpus", "fingerprint"), ""),
         "settings": {},
         "question": text(row["question"]),
         "results": [result],
@@ -308,10 +274,6 @@ def _keys(routes: Iterable[str]) -> list[Key]:
         keys.append((route, seen[route]))
         seen[route] += 1
     return keys
-
-
-def _keyed(results: Sequence[RouteResult]) -> dict[Key, RouteResult]:
-    return dict(zip(_keys(result.route for result in results), results, strict=True))
 
 
 def result_document(row: sqlite3.Row) -> dict[str, Any]:

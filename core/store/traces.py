@@ -16,6 +16,10 @@ NEWEST = 200  # runs that are read at most, unless more are asked for
 RESULTS = 2000  # results that are read at most, but those of one run at least: more take over half a second
 
 
+# what is read of a span, with its tokens
+BARE = "id parent name kind start_ms ms cost calls shared_with cached error"
+
+
 @dataclass(frozen=True, slots=True)
 class Traces:
     """The newest runs' results, newest run first; each span has its name, kind, place, time, tokens, and
@@ -41,27 +45,7 @@ def read(connection: sqlite3.Connection, corpus: str | None, limit: int) -> Trac
     if corpus is not None:
         where, values = f"{where} AND corpus = ?", [*values, bind(corpus)]
     of = int(connection.execute(f"SELECT count(*) FROM runs WHERE {where}", values).fetchone()[0])
-    chosen = _newest(connection, where, values, limit)
-    results: dict[str, list[RouteResult]] = {}
-    elsewhere = 0
-    for id, number in chosen:
-        for row in connection.execute(
-            "SELECT route, title, status, ms, answer, measured_on IS NOT NULL AS here, spans FROM results "
-            "WHERE run = ? ORDER BY route, nth",
-            (number,),
-        ):
-            if row["here"]:
-                results.setdefault(id, []).append(_result(row))
-            else:
-                elsewhere += 1
-    return Traces(len(chosen), of, {id: tuple(some) for id, some in results.items()}, elsewhere)
-
-
-def _newest(
-    connection: sqlite3.Connection, where: str, values: list[Any], limit: int
-) -> list[tuple[str, int]]:
-    """Ids and rows of the newest runs whose results can be read at once."""
-    chosen: list[tuple[str, int]] = []
+    chosen: list[tuple[str, int]] = []  # ids and rows of the newest runs whose results can be read at once
     count = 0
     for row in connection.execute(
         f"SELECT id, number, routes FROM runs WHERE {where} ORDER BY created DESC, id DESC LIMIT ?",
@@ -71,33 +55,25 @@ def _newest(
         if chosen and count > RESULTS:
             break
         chosen.append((text(row["id"]), int(row["number"])))
-    return chosen
-
-
-def _result(row: sqlite3.Row) -> RouteResult:
-    return RouteResult(
-        text(row["route"]),
-        text(row["title"]),
-        text(row["status"]),
-        float(row["ms"]),
-        answer=text(row["answer"]),
-        spans=tuple(_span(span) for span in parsed(row["spans"])),
-    )
+    results: dict[str, list[RouteResult]] = {}
+    elsewhere = 0
+    for id, number in chosen:
+        for row in connection.execute(
+            "SELECT route, title, status, ms, answer, measured_on IS NOT NULL AS here, spans FROM results "
+            "WHERE run = ? ORDER BY route, nth",
+            (number,),
+        ):
+            if not row["here"]:
+                elsewhere += 1
+                continue
+            route, title, status, answer = (text(row[one]) for one in ("route", "title", "status", "answer"))
+            spans = tuple(map(_span, parsed(row["spans"])))
+            result = RouteResult(route, title, status, float(row["ms"]), answer=answer, spans=spans)
+            results.setdefault(id, []).append(result)
+    return Traces(len(chosen), of, {id: tuple(some) for id, some in results.items()}, elsewhere)
 
 
 def _span(given: Mapping[str, Any]) -> Span:
+    bare = {name: given[name] for name in BARE.split() if name in given}
     tokens = given.get("tokens")
-    return Span(
-        given["id"],
-        given["parent"],
-        given["name"],
-        given["kind"],
-        given["start_ms"],
-        given["ms"],
-        tokens=None if tokens is None else Tokens(**tokens),
-        cost=given.get("cost"),
-        calls=given.get("calls", 0),
-        shared_with=given.get("shared_with"),
-        cached=given.get("cached"),
-        error=given.get("error"),
-    )
+    return Span(**bare, tokens=None if tokens is None else Tokens(**tokens))

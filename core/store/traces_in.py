@@ -301,7 +301,7 @@ def _spans(document: Any, skipped: Counter[str]) -> Iterator[ForeignSpan]:
         for record in _read_or_skip(lambda: list(reader(document)), skipped, f"entries of {tool}") or ():
             yield from _span(partial(dict, record), skipped)
     elif "context" in document or "context.trace_id" in document:
-        yield from _span(lambda: _openinference(document), skipped)
+        yield from _span(partial(_openinference, document), skipped)
     elif inside := next((v for n in _NAMES["pages"] if isinstance(v := document.get(n), list)), None):
         yield from _spans(inside, skipped)  # a page of an API
     else:
@@ -417,20 +417,15 @@ def _made(record: Mapping[str, Any]) -> ForeignSpan:
         raise ValueError("no trace id or span id")
     kind, error, attributes = record.get("kind"), record.get("error"), record.get("attributes") or {}
     began, end = nanoseconds(record.get("start")), record.get("end")
-    span = ForeignSpan(
-        trace=storable(trace)[:MAX_NAME],
-        id=storable(id)[:MAX_NAME],
-        parent=storable(parent)[:MAX_NAME] if isinstance(parent, str) else "",
-        name=storable(str(record.get("name") or "span"))[:MAX_NAME],
-        kind=_kind(kind, attributes),
-        start=began,
-        end=nanoseconds(end) if end is not None else began,
-        error=storable(str(error)) if error else None,
-        attributes=attributes,
-        service=storable(str(record.get("service") or ""))[:MAX_NAME],
+    texts = (trace, id, parent, str(record.get("name") or "span"), str(record.get("service") or ""))
+    trace, id, parent, name, service = (
+        storable(one)[:MAX_NAME] if isinstance(one, str) else "" for one in texts
     )
+    end = nanoseconds(end) if end is not None else began
+    told = storable(str(error)) if error else None
+    own = _kind(kind, attributes)
+    span = ForeignSpan(trace, id, parent, name, own, began, end, told, attributes, service)
     hits, given = _hits(span)
-    own: SpanKind = span.kind
     if own == "CHAIN" and given:
         own = "RERANKER"
     elif own == "CHAIN" and hits is not None and not kind and not span.text("openinference.span.kind"):

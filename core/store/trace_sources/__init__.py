@@ -61,7 +61,7 @@ def _langfuse(document: Document) -> Records:
 def _trace(trace: Document, observations: Any, scores: Any) -> Records:
     """Convert a trace to the span above its observations."""
     root = f"trace {trace.get('id')}"
-    inside: list[Any] = []
+    inside: list[dict[str, Any]] = []
     for one in observations if isinstance(observations, list) else ():
         if not isinstance(one, dict):
             yield {}
