@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
 from core.corpus import builds, catalogue
+from core.corpus.build import Progress
 from core.corpus.chunk import Chunking
 from core.corpus.types import Reading
-from core.domain.errors import RouteScopeError
 from core.evaluation import first_start
-from ui.app import state, workers
-from ui.app.markup import md
+from ui.app import say, state, workers
 
 BY = "corpus_workers"  # the choice of who embeds
 WANTED = "corpus_wanted"  # a corpus that is being built, to be chosen when it is there
@@ -32,9 +34,9 @@ def choose() -> None:
     item = known[name]
     cut = f" Cut: {item.info.chunking.label()}." if item.chunking_of and item.info else ""
     own = item.title.startswith(str(state.engine().settings.home))
-    st.caption(md(f"{'Uploaded files' if own else item.title}.{cut} {size(item)}"))
+    say.caption(f"{'Uploaded files' if own else item.title}.{cut} {size(item)}")
     if item.state in ("stale", "damaged"):
-        st.warning(md(f"{item.reason}."))
+        say.warning(f"{item.reason}.")
         if st.button("Rebuild", key="rebuild"):
             again(name)
 
@@ -58,10 +60,8 @@ def suggested(path: str) -> str:
 
 def again(name: str) -> None:
     """Start to rebuild a known corpus, or draw why it cannot be built."""
-    try:
+    with say.errors():
         begin(name, name)
-    except RouteScopeError as error:
-        st.error(md(str(error)))
 
 
 def begin(
@@ -88,16 +88,13 @@ def failed(build: builds.Build, what: str) -> None:
     if not build.error:
         return
     if build.confirm is None:
-        st.error(md(f"{what}: {build.error}"))
+        say.error(f"{what}: {build.error}")
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.warning(md(f"{what}: {build.error}"), width="stretch")
+        say.warning(f"{what}: {build.error}")
         if st.button("Embed anyway", key=f"confirm:{build.name}"):
-            try:
+            with say.errors():
                 build.confirm()
-            except RouteScopeError as error:
-                st.error(md(str(error)))
-            else:
                 st.rerun()
 
 
@@ -106,35 +103,43 @@ def under_way(corpus: str) -> bool:
     return (build := builds.get(corpus)) is not None and not build.done
 
 
-def _made_when_wanted(corpus: str) -> bool:
-    """Return whether this is a built-in corpus that the first start left until somebody needs it."""
-    settings = state.engine().settings
-    if settings.first_start == "off" or corpus not in catalogue.BUILT_IN:
-        return False
-    if corpus in catalogue.SHIPPED and not all(job.done for job in first_start.known(settings.home)):
-        return False  # its turn comes
-    return catalogue.describe(corpus, settings).state == "not built"
+def background(
+    called: str, doing: str, label: str, key: str, work: Callable[[Progress, threading.Event], Any]
+) -> builds.Build | None:
+    """Draw the button that starts `work` in the background, and how it goes; return it once it is done."""
+    build = builds.get(called)
+    busy = build is not None and not build.done
+    if st.button(label, key=key, type="primary", disabled=busy):
+        builds.start_work(called, work)
+        st.rerun()
+    if build is None or build.cancelled:
+        return None
+    if busy:
+        say.info(f"{doing}. Progress and Stop are in the sidebar.")
+    elif build.error:
+        say.error(build.error)
+    return build if build.done and not build.error else None
 
 
 def notice(corpus: str) -> None:
     """Draw why a corpus cannot be searched now, with a button that builds it; nothing if it can."""
-    build = builds.get(corpus)
-    if build is None and _made_when_wanted(corpus):
-        again(corpus)
-        st.rerun()
+    build, settings = builds.get(corpus), state.engine().settings
     if under_way(corpus):
-        st.info(md(f"Corpus {corpus} is being built. Progress and Stop are in the sidebar."))
+        say.info(f"Corpus {corpus} is being built. Progress and Stop are in the sidebar.")
         return
     if build is not None:
         failed(build, f"Building corpus {corpus} failed")
-    item = catalogue.describe(corpus, state.engine().settings)
+    item = catalogue.describe(corpus, settings)
     if item.state in ("ready", "stale"):
         return
+    built_in = settings.first_start != "off" and corpus in catalogue.BUILT_IN and item.state == "not built"
+    its_turn = corpus not in catalogue.SHIPPED or all(job.done for job in first_start.known(settings.home))
+    if build is None and built_in and its_turn:  # the first start left it until somebody needs it
+        again(corpus)
+        st.rerun()
     with st.container(horizontal=True, vertical_alignment="center"):
         why = f" {item.reason}." if item.state == "damaged" else ""
-        st.warning(
-            md(f"Corpus {corpus} is {item.state}, so it cannot be searched yet.{why}"), width="stretch"
-        )
+        say.warning(f"Corpus {corpus} is {item.state}, so it cannot be searched yet.{why}")
         if st.button("Build it now", key="build_corpus", type="primary"):
             again(corpus)
             if under_way(corpus):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal
 
@@ -12,6 +12,11 @@ from core.domain.errors import RouteScopeError
 from ui.app.markup import md
 
 Width = int | Literal["stretch", "content"]
+
+
+def text(line: object) -> None:
+    """Draw a line of the page."""
+    st.markdown(md(str(line)))
 
 
 def caption(text: object, width: Width = "stretch") -> None:
@@ -35,9 +40,9 @@ def error(text: object) -> None:
 
 
 @contextmanager
-def errors(before: str = "") -> Iterator[None]:
-    """Draw a RouteScopeError of the block as an error, with `before` in front of its sentence."""
+def errors(draw: Callable[[str], object] = st.error) -> Iterator[None]:
+    """Draw a RouteScopeError of the block instead of raising it, by `draw`, such as st.toast."""
     try:
         yield
     except RouteScopeError as error:
-        st.error(md(f"{before}{error}"))
+        draw(md(str(error)))

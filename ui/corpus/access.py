@@ -7,12 +7,12 @@ from typing import Any
 
 import streamlit as st
 
-from core.corpus import builds, catalogue
+from core.corpus import catalogue
 from core.corpus.build import Progress
 from core.domain import access
 from core.evaluation.access import NOTE, audit_access, own_questions
 from core.routes.registry import routes
-from ui.app import state
+from ui.app import corpora, say, state
 from ui.app.markup import md
 from ui.components import tables
 
@@ -31,50 +31,33 @@ def draw(name: str) -> None:
     group = st.selectbox("Group", groups, key="access_group", width=240, accept_new_options=True)
     if not group:
         return
-    called = f"{name} access as {group}"
-    build = builds.get(called)
-    busy = build is not None and not build.done
-    if st.button("Test access", key="access_start", type="primary", disabled=busy):
-        access.conditions(rules, group)  # an error is shown at once
-        builds.start_work(called, lambda progress, cancel: _work(name, group, progress, cancel))
-        st.rerun()
-    if build is None:
-        st.caption("Asks labelled questions and made-up canaries by all routes that ask no model.")
-    elif busy:
-        st.info("The test is running. Progress and Stop are in the sidebar.")
-    elif build.error:
-        st.error(md(build.error))
-    elif build.cancelled:
-        st.caption("The test was stopped.")
-    else:
+    called, settings = f"{name} access as {group}", state.engine().settings
+
+    def work(progress: Progress, cancel: threading.Event) -> dict[str, Any]:
+        engine = state.engine()
+        return audit_access(
+            engine,
+            name,
+            group,
+            engine.settings.access,
+            [route for route in routes().values() if not route.asks()],
+            labelled=own_questions(engine.corpus(name), catalogue.source(name, settings=settings).path),
+            progress=progress,
+            cancel=cancel,
+        ).document()
+
+    access.conditions(settings.access, group)  # an error is shown at once
+    st.caption("Asks labelled questions and made-up canaries by all routes that ask no model.")
+    build = corpora.background(called, "The test is running", "Test access", "access_start", work)
+    if build is not None:
         _table(build.result)
 
 
-def _work(name: str, group: str, progress: Progress, cancel: threading.Event) -> dict[str, Any]:
-    engine = state.engine()
-    corpus = engine.corpus(name)
-    folder = catalogue.source(name, settings=engine.settings).path
-    return audit_access(
-        engine,
-        name,
-        group,
-        engine.settings.access,
-        [route for route in routes().values() if not route.asks()],
-        labelled=own_questions(corpus, folder),
-        progress=progress,
-        cancel=cancel,
-    ).document()
-
-
 def _table(found: dict[str, Any]) -> None:
-    import pandas as pd
-
     asked = found["questions"]
-    st.markdown(
-        md(
-            f"{asked['labelled']} labelled questions and {asked['canaries']} canaries, as {found['as']}. "
-            f"Forbidden text got into {found['leaked_after']} steps after the filter."
-        )
+    say.caption(
+        f"{asked['labelled']} labelled questions and {asked['canaries']} canaries, as {found['as']}. "
+        f"Forbidden text got into {found['leaked_after']} steps after the filter."
     )
     rows = [
         {
@@ -89,9 +72,9 @@ def _table(found: dict[str, Any]) -> None:
         for step in route["steps"]
     ]
     rows.sort(key=lambda row: -row["Leaked filtered"])
-    tables.show(pd.DataFrame(rows), hide_index=True, alt="Leaks by route and step, filtered ones first")
+    tables.show(rows, hide_index=True, alt="Leaks by route and step, filtered ones first")
     if failed := [f"{one['route']} ({one['problem']})" for one in found["routes"] if one["failed"]]:
-        st.warning(md(f"Some questions have no result, so nothing is shown for them: {'; '.join(failed)}"))
+        say.warning(f"Some questions have no result, so nothing is shown for them: {'; '.join(failed)}")
     if untested := [f"{one['route']} ({one['problem']})" for one in found["routes"] if not one["asked"]]:
         with st.expander(f"{len(untested)} routes were not tested"):
             st.markdown(md("; ".join(untested)))

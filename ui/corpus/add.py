@@ -13,14 +13,16 @@ from core.corpus.chunk import Chunking
 from core.corpus.load import MAX_BYTES
 from core.corpus.source import NEW as READ_NEW
 from core.corpus.types import Reading
-from core.domain.errors import BadInput, RouteScopeError
+from core.domain.errors import BadInput
 from core.domain.format import size
-from ui.app import account, corpora, state
-from ui.app.markup import md, show, tag
+from core.evaluation.finding import count
+from ui.app import account, corpora, say, state
+from ui.app.markup import fragment, md, show, tag
 from ui.corpus import documents as corpus_documents
 from ui.corpus import own_questions
 from ui.corpus import reading as corpus_reading
-from ui.corpus.state import heading, rows
+from ui.corpus import state as corpus_state
+from ui.corpus.state import heading
 
 if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile
@@ -38,7 +40,7 @@ def draw(name: str) -> None:
         own_questions.offer()
     if not account.notice("edit"):
         return
-    mine = _uploaded(name)
+    mine = corpus_state.uploaded(catalogue.describe(name, state.engine().settings))
     left, right = st.columns(2, gap="large")
     with left:
         _upload(name if mine else None)
@@ -49,20 +51,9 @@ def draw(name: str) -> None:
         _files(name)
 
 
-def _uploaded(name: str) -> bool:
-    settings = state.engine().settings
-    found = catalogue.current(name, settings)
-    return found is not None and uploads.is_uploaded(found.source.path, settings)
-
-
 def _folder() -> None:
     heading("A folder on this machine")
-    st.caption(
-        md(
-            f"Reads the files in place without copying them: files ending in {endings.IN_WORDS}; or a BEIR"
-            " set (a folder with corpus.jsonl). Everything else is listed with the reason."
-        )
-    )
+    say.caption(f"Reads files ending in {endings.IN_WORDS} in place, or a BEIR set (with corpus.jsonl).")
     if not account.notice("machine"):
         return
     path = st.text_input("Folder or file", key="new_path", placeholder="/home/me/handbook")
@@ -74,11 +65,8 @@ def _folder() -> None:
     if path.strip() and st.toggle("Preview the files", key="new_show"):
         reading = corpus_reading.folder(where, READ_NEW, "new")
     if st.button("Build index", key="new_build", disabled=not path.strip()):
-        try:
+        with say.errors():
             begun = corpora.begin(name.strip() or corpora.suggested(path), where, reading=reading)
-        except RouteScopeError as error:
-            st.error(md(str(error)))
-        else:
             _begun(begun, f"Building corpus {begun}. Progress and Stop are in the sidebar.")
             st.rerun()  # the sidebar follows it from now on
 
@@ -86,12 +74,7 @@ def _folder() -> None:
 def _upload(here: str | None) -> None:
     heading("Upload files")
     limit = min(int(st.get_option("server.maxUploadSize")), MAX_BYTES // 1_000_000)
-    st.caption(
-        md(
-            f"Files ending in {endings.IN_WORDS}, up to {limit} MB each. They stay on the machine"
-            " that runs this page."
-        )
-    )
+    say.caption(f"Files ending in {endings.IN_WORDS}, up to {limit} MB each. They stay on this server.")
     given = st.file_uploader(
         "Files",
         type=[ending[1:] for ending in endings.READ],
@@ -114,11 +97,8 @@ def _upload(here: str | None) -> None:
         reading = _preview(given, chunking, found.source.reading if found is not None else READ_NEW)
     ready = bool(given and called.strip() and chunking)
     if st.button("Add and index", key="upload_add", type="primary", disabled=not ready):
-        try:
+        with say.errors():
             take(called.strip(), given, None if where == HERE else chunking, reading)
-        except RouteScopeError as error:
-            st.error(md(str(error)))
-        else:
             st.rerun()
 
 
@@ -135,13 +115,10 @@ def take(
     _free(corpus)
     had = {one.name for one in uploads.kept(corpus, settings)}
     added = uploads.add(corpus, files, settings, reading)
-    names = added.names
-    again = sorted(had & set(names))
-    message = f"{len(names)} {'file' if len(names) == 1 else 'files'} saved. Indexing…"
-    if added.refused:
-        message += f" Not added: {'; '.join(added.refused[:5])}{' …' if len(added.refused) > 5 else ''}."
-    if again:
-        message += f" Replaced: {', '.join(again[:5])}{' …' if len(again) > 5 else ''}."
+    message = f"{count(len(added.names), 'files')} saved. Indexing…"
+    for what, names in (("Not added", added.refused), ("Replaced", sorted(had & set(added.names)))):
+        if names:
+            message += f" {what}: {'; '.join(names[:5])}{' …' if len(names) > 5 else ''}."
     st.session_state[GIVEN] = st.session_state.get(GIVEN, 0) + 1
     _index(corpus, message, chunking, reading)
 
@@ -150,32 +127,25 @@ def _preview(given: list[UploadedFile], chunking: Chunking | None, usual: Readin
     """Draw how a file would be read and chunked, before it is stored, and return the choices, or None."""
     if chunking is None:
         return None
-    st.caption(md(f"Chunking: {chunking.label()}."))
+    say.caption(f"Chunking: {chunking.label()}.")
     if not st.toggle("Preview the chunks", key="upload_show"):  # reading a file may take seconds
         return None
     files = {file.name: file for file in given}
     chosen = st.selectbox("File", list(files), key="upload_preview")
     if chosen not in files:
         return None
-    pages = any(name.lower().endswith(endings.HTML) for name in files)
-    reading, place = corpus_reading.chosen(usual, "upload") if pages else usual, st.container()
-    try:
-        read = uploads.read(chosen, files[chosen].getvalue(), reading)
-    except RouteScopeError as error:
-        st.error(md(str(error)))
-        return reading
-    with place:
+    reading, place, content = usual, st.container(), files[chosen].getvalue()
+    with place, say.errors():
+        if any(name.lower().endswith(endings.HTML) for name in files):
+            reading = corpus_reading.chosen(usual, "upload")
+        read = uploads.read(chosen, content, reading)
         now = corpus_reading.columns(reading, read.columns, "upload")
-    try:
-        read = read if now == reading else uploads.read(chosen, files[chosen].getvalue(), now)
-    except RouteScopeError as error:
-        st.error(md(str(error)))
-        return now
-    reading = now
-    corpus_reading.notes(read.notes)
-    if len(read.documents) > 1:
-        st.caption(f"First of {len(read.documents):,} documents:")
-    corpus_documents.of_file(read.documents[0], chunking)
+        if now != reading:
+            reading, read = now, uploads.read(chosen, content, now)
+        corpus_reading.notes(read.notes)
+        if len(read.documents) > 1:
+            st.caption(f"First of {len(read.documents):,} documents:")
+        corpus_documents.of_file(read.documents[0], chunking)
     return reading
 
 
@@ -187,7 +157,7 @@ def _files(name: str) -> None:
     out = uploads.removed(name, settings)
     if out is not None:
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.info(md(f"Removed {out}."), width="stretch")
+            say.info(f"Removed {out}.")
             if st.button("Undo", key="upload_undo"):
                 _try(lambda: uploads.restore(name, settings), name, f"Restored {out}. Indexing…")
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -200,25 +170,15 @@ def _files(name: str) -> None:
             width=420,
         )
         if st.button("Remove", key="upload_remove", disabled=chosen is None) and chosen:
-            _try(
-                lambda: uploads.remove(name, chosen, settings),
-                name,
-                f"Removed {chosen}. Indexing again…",
-            )
+            _try(lambda: uploads.remove(name, chosen, settings), name, f"Removed {chosen}. Indexing again…")
     if chosen:
-        _look(name, chosen)
-
-
-def _look(name: str, file: str) -> None:
-    try:
-        documents = uploads.documents_of(name, file, state.engine().settings)
-    except RouteScopeError as error:
-        st.error(md(str(error)))
-        return
-    found = catalogue.current(name, state.engine().settings)
-    facts = {"Documents": f"{len(documents):,}", "Characters": f"{sum(len(d.text) for d in documents):,}"}
-    show(tag("div", rows(facts), css="rs"))
-    corpus_documents.of_file(documents[0], found.source.chunking if found is not None else Chunking())
+        with say.errors():
+            documents = uploads.documents_of(name, chosen, settings)
+            characters = f"{sum(len(one.text) for one in documents):,}"
+            facts = {"Documents": f"{len(documents):,}", "Characters": characters}
+            show(tag("div", fragment("corpus.facts", facts), css="rs"))
+            found = catalogue.current(name, settings)
+            corpus_documents.of_file(documents[0], found.source.chunking if found is not None else Chunking())
 
 
 def _waiting() -> None:
@@ -231,7 +191,7 @@ def _waiting() -> None:
         build = builds.get(name)
         with st.container(horizontal=True, vertical_alignment="center"):
             why = build.error if build is not None and build.error else "its indexing did not finish"
-            st.warning(md(f"Uploaded, but not indexed: {name} ({why})"), width="stretch")
+            say.warning(f"Uploaded, but not indexed: {name} ({why})")
             if st.button("Index", key=f"waiting:{name}"):
                 _try(lambda: None, name, f"Indexing {name}…")
             if st.button("Delete its files", key=f"discard:{name}"):
@@ -240,13 +200,10 @@ def _waiting() -> None:
 
 
 def _try(change: Callable[[], object], name: str, said: str) -> None:
-    try:
+    with say.errors():
         _free(name)
         change()
         _index(name, said, None)
-    except RouteScopeError as error:
-        st.error(md(str(error)))
-    else:
         st.rerun()
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import streamlit as st
 
 from core.corpus import builds, catalogue, index, variants
 from core.corpus.catalogue import Known, token_lengths
 from core.corpus.source import Source
-from core.domain.errors import BadInput, RouteScopeError
+from core.domain.errors import BadInput
 from core.domain.format import milliseconds, size
-from ui.app import corpora, state, workers
+from ui.app import corpora, say, state, workers
 from ui.app.help_mark import term
 from ui.app.markup import md
 from ui.app.plot import plot
@@ -29,10 +30,7 @@ def draw(name: str) -> None:
     source = catalogue.source(base, settings=settings, known_only=True)
     known = [catalogue.describe(one, settings) for one in (base, *catalogue.indexed_variants(base, settings))]
     st.markdown(
-        md(
-            f"A chunking is the source of {base} chunked or read in another way, as its own corpus. Measure "
-            "routes over all of them on Evaluate: labels follow their words."
-        ),
+        md(f"A chunking is the source of {base} chunked or read in another way, as its own corpus."),
         help=term("chunking"),
     )
     _table(known)
@@ -41,26 +39,30 @@ def draw(name: str) -> None:
     st.markdown("#### Length of the passages")
     plot(chart.token_lengths(lengths), "chunkings_lengths", chart.describe_lengths(lengths))
     st.caption("Dot: median. Thick line: the middle half. Thin line: from the 5th to the 95th percentile.")
-    _links(known)
+    with st.container(horizontal=True, gap="medium"):
+        for item in known:
+            if item.chunking_of and item.info is not None:
+                st.page_link("corpus.py", label=md(f"Open {item.name}"), query_params={"corpus": item.name})
+        if len(known) > 1:
+            st.page_link("evaluate.py", label="Compare them on Evaluate", query_params={"tab": "Chunkings"})
     _make(source, [item.name for item in known if item.chunking_of and item.state != "ready"])
     _delete(base, [item.name for item in known[1:]])
 
 
 def _table(known: list[Known]) -> None:
-    rows = []
-    for item in known:
-        info = item.info
-        rows.append(
-            {
-                "Corpus": item.name,
-                "Index": item.state,
-                "Passages": info.passages if info else None,
-                "On disk": size(info.bytes) if info else "",
-                "Indexing took": milliseconds(sum(info.build_ms.values())) if info else "",
-                "Vectors reused": 100 * info.reused / max(1, info.passages) if info else None,
-                "Cut": variants.label(item.name, info) if info else "",
-            }
-        )
+    rows = [
+        {
+            "Corpus": item.name,
+            "Index": item.state,
+            "Passages": info.passages if info else None,
+            "On disk": size(info.bytes) if info else "",
+            "Indexing took": milliseconds(sum(info.build_ms.values())) if info else "",
+            "Vectors reused": 100 * info.reused / max(1, info.passages) if info else None,
+            "Cut": variants.label(item.name, info) if info else "",
+        }
+        for item in known
+        for info in [item.info]
+    ]
     tables.show(
         rows,
         hide_index=True,
@@ -78,16 +80,7 @@ def _table(known: list[Known]) -> None:
     )
     for item in known:
         if item.state != "ready":
-            st.caption(md(f"{item.name}: {item.reason}"))
-
-
-def _links(known: list[Known]) -> None:
-    with st.container(horizontal=True, gap="medium"):
-        for item in known:
-            if item.chunking_of and item.info is not None:
-                st.page_link("corpus.py", label=md(f"Open {item.name}"), query_params={"corpus": item.name})
-        if len(known) > 1:
-            st.page_link("evaluate.py", label="Compare them on Evaluate", query_params={"tab": "Chunkings"})
+            say.caption(f"{item.name}: {item.reason}")
 
 
 def _make(source: Source, outdated: Sequence[str]) -> None:
@@ -95,16 +88,18 @@ def _make(source: Source, outdated: Sequence[str]) -> None:
     settings = state.engine().settings
     job = builds.get(builds.chunkings_of(source.name))
     if job is not None and not job.done:
-        st.info(md(f"Indexing chunkings of {source.name}. Progress and Stop are in the sidebar."))
+        say.info(f"Indexing chunkings of {source.name}. Progress and Stop are in the sidebar.")
         return
     if job is not None and job.error:
-        st.error(md(f"Indexing failed: {job.error}"))
+        say.error(f"Indexing failed: {job.error}")
     if job is not None and job.cancelled:
         st.caption("Indexing was stopped. Finished chunkings and the embeddings made so far are kept.")
-    there = {variants.key_of(name) for name in catalogue.indexed_variants(source.name, settings)} | {
-        source.chunking.key
-    }
-    offered = [*USUAL, *(key.replace("-", "=", 1) for key in _readings(source) if key not in there)]
+    there = {variants.key_of(name) for name in catalogue.indexed_variants(source.name, settings)}
+    there.add(source.chunking.key)
+    readings: list[str] = []
+    with suppress(BadInput, OSError):  # the source is gone; the list above says so
+        readings = variants.readings(source)
+    offered = [*USUAL, *(key.replace("-", "=", 1) for key in readings if key not in there)]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         chosen: list[str] = st.multiselect(
             "Chunkings",
@@ -122,35 +117,22 @@ def _make(source: Source, outdated: Sequence[str]) -> None:
     st.caption("Reads the source again for each. Embeddings are reused across chunkings.")
 
 
-def _readings(source: Source) -> list[str]:
-    try:
-        return variants.readings(source)
-    except (BadInput, OSError):  # the source is gone; the list above says so
-        return []
-
-
 def _begin(source: Source, given: str) -> None:
     settings = state.engine().settings
-    try:
+    with say.errors():
         sources = [catalogue.source(one, settings=settings) for one in variants.wanted(source, given)]
         if not sources:
-            st.info(md(f"{source.name} is cut as {source.chunking.key} already."))
+            say.info(f"{source.name} is cut as {source.chunking.key} already.")
             return
         builds.start_chunkings(source.name, sources, settings, workers.chosen(corpora.BY))
-    except RouteScopeError as error:
-        st.error(md(str(error)))
-        return
-    st.rerun()
+        st.rerun()
 
 
 def _delete(base: str, names: list[str]) -> None:
     if not names:
         return
     with st.expander("Delete chunkings"):
-        st.caption(
-            "Deletes their indexes and enrichments, not the source. Saved evaluations and runs stay. You can "
-            "index them again."
-        )
+        st.caption("Deletes their indexes and enrichments. The source, evaluations and runs stay.")
         chosen: list[str] = st.multiselect(
             "Delete", names, key="chunkings_gone", label_visibility="collapsed"
         )

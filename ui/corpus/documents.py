@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import streamlit as st
 from markupsafe import Markup
@@ -12,9 +13,10 @@ from core.corpus.chunk import Chunking
 from core.corpus.corpus import Corpus
 from core.corpus.preview import WINDOW, Preview, preview
 from core.corpus.types import Document
-from core.domain.errors import BadInput, RouteScopeError
-from ui.app import address, corpora, state
-from ui.app.markup import EMPTY, cut, join, md, show, tag
+from core.domain.errors import BadInput
+from core.evaluation.finding import count
+from ui.app import address, corpora, say, state
+from ui.app.markup import cut, fragment, show
 
 DOCUMENT = "corpus_document"
 FIND = "corpus_find_document"
@@ -87,87 +89,48 @@ def draw(name: str) -> None:
         return
     document, _ = corpus.document(chosen)
     made = preview(document, chunking)
-    st.markdown(md(describe_preview(made)))
+    say.text(describe_preview(made))
     if chunking != indexed:
-        before = preview(document, indexed)
-        st.caption(
-            md(
-                f"The index uses {indexed.label()}, which cuts this document into {len(before.passages):,}"
-                f" {'passage' if len(before.passages) == 1 else 'passages'}."
-            )
-        )
+        before = count(len(preview(document, indexed).passages), "passages")
+        say.caption(f"The index uses {indexed.label()}, which cuts this document into {before}.")
         _apply(name, chunking)
     window(made)
 
 
 def settings(usual: Chunking) -> Chunking | None:
     """Draw the chunking's settings; return None, with the reason on the page, if they are invalid."""
-    address.take("size", SIZE, int)
-    address.take("overlap", OVERLAP, int)
-    for key, value in ((SIZE, usual.size), (OVERLAP, usual.overlap)):
-        if st.session_state.get(key) is None:
-            st.session_state[key] = value
+    values = []
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        size = st.number_input(
-            "Characters per passage",
-            0,
-            100_000,
-            step=50,
-            key=SIZE,
-            width=170,
-            on_change=first,
-            persist_state="session",
-            help="50 to 100,000; 0 keeps each document whole",
-        )
-        overlap = st.number_input(
-            "Overlap",
-            0,
-            50_000,
-            step=10,
-            key=OVERLAP,
-            width=130,
-            on_change=first,
-            persist_state="session",
-            help="Characters shared by neighbouring passages; at most half a passage",
-        )
-        st.button(
-            "As indexed",
-            key="as_indexed",
-            on_click=_reset,
-            disabled=(size, overlap) == (usual.size, usual.overlap),
-        )
-    address.keep("size", None if size == usual.size else str(size))
-    address.keep("overlap", None if overlap == usual.overlap else str(overlap))
-    try:
-        return Chunking(int(size), int(overlap))
-    except BadInput as error:
-        st.error(md(str(error)))
-        return None
+        for name, key, label, most, step, now, note in (
+            ("size", SIZE, "Characters per passage", 100_000, 50, usual.size, "0 keeps each document whole"),
+            ("overlap", OVERLAP, "Overlap", 50_000, 10, usual.overlap, "At most half a passage"),
+        ):
+            address.take(name, key, int)
+            if st.session_state.get(key) is None:
+                st.session_state[key] = now
+            kept: dict[str, Any] = {"on_change": first, "persist_state": "session", "help": note}
+            value = int(st.number_input(label, 0, most, step=step, key=key, width=170, **kept))
+            address.keep(name, None if value == now else str(value))
+            values.append(value)
+        same = values == [usual.size, usual.overlap]
+        st.button("As indexed", key="as_indexed", on_click=_reset, disabled=same)
+    with say.errors():
+        return Chunking(values[0], values[1])
+    return None
 
 
 def describe_preview(made: Preview) -> str:
     """Describe the chunks of a document."""
-    count = len(made.passages)
-    text = f"{len(made.document.text):,} characters"
-    if count == 1:
+    text, passages = f"{len(made.document.text):,} characters", len(made.passages)
+    if passages == 1:
         return f"{text}: one passage."
-    parts = [
-        f"{text} in {count:,} passages: {made.mean:,.0f} characters on average,"
-        f" {made.shortest:,} to {made.longest:,}",
-        _number(len(made.inside), "ends within a sentence", "end within a sentence"),
-        _number(
-            len(made.headed),
-            "ends with a heading separated from its text",
-            "end with a heading separated from its text",
-        ),
-    ]
+    sizes = f"{made.mean:,.0f} characters on average, {made.shortest:,} to {made.longest:,}"
+    parts = [f"{text} in {passages:,} passages: {sizes}"]
+    for found, what in ((made.inside, "within a sentence"), (made.headed, "with a heading without its text")):
+        parts.append(f"{len(found) or 'none'} {'ends' if len(found) <= 1 else 'end'} {what}")
     if made.shared:
         parts.append(f"{made.shared:,} characters are in two passages")
     return "; ".join(parts) + "."
-
-
-def _number(count: int, one: str, many: str) -> str:
-    return f"{count or 'none'} {one if count <= 1 else many}"
 
 
 def window(made: Preview) -> None:
@@ -178,47 +141,31 @@ def window(made: Preview) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.button("Previous", key="window_back", disabled=at == 0, on_click=_go, args=(at - 1,))
             st.button("Next", key="window_on", disabled=at == made.windows - 1, on_click=_go, args=(at + 1,))
-            st.caption(
-                f"Characters {at * WINDOW:,} to {min((at + 1) * WINDOW, len(made.document.text)):,},"
-                f" part {at + 1:,} of {made.windows:,}"
-            )
+            end = min((at + 1) * WINDOW, len(made.document.text))
+            st.caption(f"Characters {at * WINDOW:,} to {end:,}, part {at + 1:,} of {made.windows:,}")
     address.keep("window", str(at + 1) if at else None)
     show(drawn(made, at))
 
 
 def drawn(made: Preview, at: int) -> Markup:
     """Return part `at` of the text with alternating, numbered chunks and shaded overlaps."""
-    text, parts = made.document.text, []
-    inside, headed = set(made.inside), set(made.headed)
+    pieces: list[tuple[Any, ...]] = []
     starts = {p.start: (number, p) for number, p in enumerate(made.passages, 1)}
     for place, segment in enumerate(made.window(at)):
-        if segment.start in starts and segment.passages:
+        inside, length, wrong = segment.passages, 0, []
+        edge: int | str | None = None
+        if inside and segment.start in starts:
             number, passage = starts[segment.start]
-            parts.append(_edge(number, passage.end - passage.start, number in inside, number in headed))
-        elif place == 0 and segment.passages:
-            parts.append(tag("span", f"passage {segment.passages[-1]} continues", css="edge"))
-        words = text[segment.start : segment.end]
-        if not segment.passages:
-            parts.append(Markup("{}").format(words))
-            continue
-        css = "shared" if len(segment.passages) > 1 else ("odd" if segment.passages[0] % 2 else "even")
-        title = f"in passages {', '.join(map(str, segment.passages))}" if len(segment.passages) > 1 else ""
-        parts.append(tag("span", words, css=css, title=title))
-    title = tag("div", made.document.title, css="title", dir="auto") if made.document.title else EMPTY
-    body = join(parts) if parts else tag("span", "This document has no text.", css="dim")
-    return tag("div", title, tag("div", body, css="text", dir="auto"), css="rs rs-corpus-doc")
-
-
-def _edge(number: int, length: int, inside: bool, headed: bool) -> Markup:
-    said = [f"{length:,} characters"]
-    wrong = (["ends within a sentence"] if inside else []) + (["ends with a heading"] if headed else [])
-    return tag(
-        "span",
-        tag("b", f"{number}"),
-        f" · {said[0]}",
-        tag("span", " · ", ", ".join(wrong), css="bad") if wrong else EMPTY,
-        css="edge",
-    )
+            edge, length = number, passage.end - passage.start
+            wrong += ["ends within a sentence"] if number in made.inside else []
+            wrong += ["ends with a heading"] if number in made.headed else []
+        elif inside and place == 0:
+            edge = f"passage {inside[-1]} continues"
+        css = "" if not inside else "shared" if len(inside) > 1 else "odd" if inside[0] % 2 else "even"
+        hint = f"in passages {', '.join(map(str, inside))}" if len(inside) > 1 else ""
+        words = made.document.text[segment.start : segment.end]
+        pieces.append((edge, length, ", ".join(wrong), words, css, hint))
+    return fragment("corpus.document", made.document.title, pieces)
 
 
 def _apply(name: str, chunking: Chunking) -> None:
@@ -230,20 +177,9 @@ def _apply(name: str, chunking: Chunking) -> None:
         called = st.text_input("Name of the copy", f"{name}-{cut_as}", key=key, width=220)
         as_copy = st.button("Index a copy", key="index_copy", disabled=not called.strip())
         again = item.kind == "indexed" and st.button("Reindex this corpus", key="index_like_this")
-    what = (
-        "Its enrichments then become outdated and can be built again"
-        if item.kind == "indexed"
-        else "A built-in corpus keeps its chunking"
-    )
-    st.caption(
-        md(
-            "This is a preview: the index changes only when you build it again. Unchanged texts are not"
-            f" embedded again. {what}. A copy lets you compare both; labelled questions stay with the"
-            " original corpus."
-        )
-    )
+    st.caption("A preview: the index changes only when you build it. Unchanged texts are not embedded again.")
     if as_copy or again:
-        try:
+        with say.errors():
             if again:
                 corpora.begin(name, name, chunking)
             else:
@@ -251,16 +187,13 @@ def _apply(name: str, chunking: Chunking) -> None:
                 if wanted == name or builds.get(wanted) in builds.under_way():
                     raise BadInput(f"the name {wanted!r} is taken; choose another")
                 st.session_state[corpora.WANTED] = corpora.begin(wanted, name, chunking)
-        except RouteScopeError as error:
-            st.error(md(str(error)))
-        else:
             st.rerun()
 
 
 def of_file(document: Document, chunking: Chunking) -> None:
     """Draw a preview of the chunks of a document that is not indexed yet."""
     made = preview(document, chunking)
-    st.markdown(md(describe_preview(made)))
+    say.text(describe_preview(made))
     show(drawn(made, 0))
     if made.windows > 1:
         st.caption(f"Shows the first {WINDOW:,} characters.")

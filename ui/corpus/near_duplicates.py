@@ -6,21 +6,19 @@ import math
 import threading
 
 import streamlit as st
-from markupsafe import Markup
 
-from core.corpus import builds, near_duplicates
+from core.corpus import near_duplicates
 from core.corpus.build import Progress
 from core.corpus.corpus import Corpus
 from core.corpus.near_duplicates import By, Near
 from core.domain.errors import Cancelled
 from core.domain.once import Recent
 from core.domain.types import Passage
-from ui.app import address, state
+from ui.app import address, corpora, say, state
 from ui.app.choice import choice, switch
-from ui.app.markup import EMPTY, cut, join, md, show, tag
+from ui.app.markup import cut, fragment, show
 from ui.components import tables
 from ui.components.rewrites import word_diff
-from ui.corpus.state import table
 
 BY, ACROSS, PAIR = "near_by", "near_across", "near_pair"
 WAYS: dict[By, str] = {"words": "Words (3-word shingles)", "embedding": "Meaning (vectors)"}
@@ -42,29 +40,24 @@ def draw(name: str) -> None:
             return
         threshold = _threshold(found)
         across = switch("across", ACROSS, "Only between documents")
-    st.markdown(md(found.in_words(threshold)))
-    if usual(found) < near_duplicates.USUAL[by]:
-        st.caption(
-            f"No pair reaches {near_duplicates.USUAL[by]:.2f}, so the threshold starts at the most similar "
-            f"pair."
-        )
+    say.text(found.in_words(threshold))
     if found.sampled:
-        st.caption(
-            md(
-                f"Each passage was compared with {near_duplicates.NEIGHBOURS} neighbours in the HNSW graph."
-                f" The graph finds {corpus.info.recall:.1%} of the exact 10 nearest, so a few pairs may be "
-                f"missing."
-            )
-        )
+        graph = f"The HNSW graph finds {corpus.info.recall:.1%} of the exact 10 nearest"
+        say.caption(f"{graph}, so a few pairs may be missing.")
     if found.complete > near_duplicates.LEAST[by]:
-        st.warning(
-            md(
-                f"There are over {near_duplicates.MOST:,} pairs. The list is complete from a similarity of "
-                f"{found.complete:.4f}."
-            )
-        )
+        pairs = f"There are over {near_duplicates.MOST:,} pairs"
+        say.warning(f"{pairs}. The list is complete from a similarity of {found.complete:.4f}.")
     _pairs(corpus, found, threshold, across=across)
-    show(tag("div", _groups(corpus, found, threshold), _copies(corpus, found), css="rs rs-corpus-two"))
+    groups = found.groups(threshold)
+    copies = sorted(found.copies, key=lambda rows: (-len(rows), rows))
+    inside = f"{sum(map(len, groups)):,} of {corpus.size:,} passages are in"
+    sets = near_duplicates.count(len(groups), "group", "groups")
+    repeats = near_duplicates.count(found.repeats, "passage repeats", "passages repeat")
+    parts = [
+        (f"{inside} {sets} of near-duplicates and copies", _listed(corpus, groups), len(groups)),
+        (f"{repeats} another word for word", _listed(corpus, copies), len(copies)),
+    ]
+    show(fragment("corpus.groups", parts, GROUPS))
 
 
 def compared(corpus: Corpus, by: By) -> Near | None:
@@ -74,45 +67,25 @@ def compared(corpus: Corpus, by: By) -> Near | None:
         return _found[key]
     if corpus.size <= FOREGROUND_PASSAGES:
         with st.spinner("Comparing the passages"):
-            return _keep(key, near_duplicates.find(corpus, by))
+            _found[key] = near_duplicates.find(corpus, by)
+        return _found[key]
     graph = corpus.info.vector_index == "hnsw"
     if why := near_duplicates.refused(by, corpus.size, graph):
-        st.info(md(f"{why}."))
+        say.info(f"{why}.")
         return None
+
+    def work(progress: Progress, cancel: threading.Event) -> None:
+        def tick(done: int, total: int) -> None:
+            if cancel.is_set():
+                raise Cancelled("the comparison was stopped")
+            progress("compare passages", done, total)
+
+        _found[key] = near_duplicates.find(corpus, by, tick, graph=graph)
+
+    doing = f"Comparing {corpus.size:,} passages"
     called = f"{corpus.name} near-duplicates by {by}"
-    build = builds.get(called)
-    if build is not None and not build.done:
-        st.info(f"Comparing {corpus.size:,} passages. Progress and Stop are in the sidebar.")
-        return None
-    if build is not None and build.error:
-        st.error(md(build.error))
-    if build is not None and build.cancelled:
-        st.caption("The comparison was stopped.")
-    others = (
-        "every other passage"
-        if corpus.size <= near_duplicates.LARGE
-        else f"its {near_duplicates.NEIGHBOURS} nearest"
-    )
-    st.caption(f"Compares {corpus.size:,} passages in the background, each with {others}.")
-    if st.button("Compare passages", key="near_start", type="primary"):
-
-        def work(progress: Progress, cancel: threading.Event) -> None:
-            def tick(done: int, total: int) -> None:
-                if cancel.is_set():
-                    raise Cancelled("the comparison was stopped")
-                progress("compare passages", done, total)
-
-            _keep(key, near_duplicates.find(corpus, by, tick, graph=graph))
-
-        builds.start_work(called, work)
-        st.rerun()
+    corpora.background(called, doing, "Compare passages", "near_start", work)
     return None
-
-
-def _keep(key: tuple[str, str, By], found: Near) -> Near:
-    """Remember and return what was found for the corpus' current state."""
-    _found[key] = found
-    return found
 
 
 def usual(found: Near) -> float:
@@ -182,7 +155,9 @@ def _pairs(corpus: Corpus, found: Near, threshold: float, *, across: bool) -> No
     at = names.index(st.session_state[PAIR]) if st.session_state.get(PAIR) in names else 0
     address.keep("pair", names[at] if at else None)
     one, two = pairs[at]
-    show(tag("div", difference(passages[one], passages[two], float(found.similarity[shown[at]])), css="rs"))
+    first, second = passages[one], passages[two]
+    diff, similarity = word_diff(first.text, second.text), float(found.similarity[shown[at]])
+    show(fragment("corpus.difference", first, second, similarity, diff))
     with st.container(horizontal=True):
         for label, row in (("Open the first passage", one), ("Open the second passage", two)):
             st.page_link(
@@ -192,70 +167,12 @@ def _pairs(corpus: Corpus, found: Near, threshold: float, *, across: bool) -> No
             )
 
 
-def difference(one: Passage, two: Passage, similarity: float) -> Markup:
-    """Return two passages as a diff: only in the first struck out, only in the second marked."""
-    same = one.doc_id == two.doc_id
-    head = tag(
-        "div",
-        tag("span", f"similarity {similarity:.3f}", css="chip accent"),
-        " ",
-        tag("del", "struck out"),
-        f" is only in {one.id}, ",
-        tag("ins", "marked"),
-        f" only in {two.id} ",
-        tag("span", "(same document)" if same else "(two documents)", css="dim"),
-        dir="auto",
-    )
-    return tag(
-        "div", head, tag("div", word_diff(one.text, two.text), css="rs-quote", dir="auto"), css="rs-block"
-    )
-
-
-def _groups(corpus: Corpus, found: Near, threshold: float) -> Markup:
-    groups = found.groups(threshold)
-    if not groups:
-        return EMPTY
-    inside = sum(map(len, groups))
-    head = (
-        f"{inside:,} of {corpus.size:,} passages are in "
-        f"{near_duplicates.count(len(groups), 'group', 'groups')} of near-duplicates"
-        " and copies"
-    )
-    return tag("div", tag("h4", head), _listed(corpus, groups), css="rs-block")
-
-
-def _copies(corpus: Corpus, found: Near) -> Markup:
-    if not found.copies:
-        return EMPTY
-    repeats = near_duplicates.count(found.repeats, "passage repeats", "passages repeat")
-    head = f"{repeats} another word for word"
-    ordered = sorted(found.copies, key=lambda rows: (-len(rows), rows))
-    return tag("div", tag("h4", head), _listed(corpus, ordered), css="rs-block")
-
-
-def _listed(corpus: Corpus, sets: list[tuple[int, ...]]) -> Markup:
-    """Return the largest groups, each with its first passages."""
-    shown = sets[:GROUPS]
-    passages = _passages(corpus, [row for rows in shown for row in rows[:4]])
-    lines = [
-        [
-            len(rows),
-            join(
-                [
-                    *[tag("div", passages[row].id, dir="auto") for row in rows[:4]],
-                    tag("div", f"and {len(rows) - 4:,} more", css="dim") if len(rows) > 4 else EMPTY,
-                ]
-            ),
-            cut(passages[rows[0]].text, 160),
-        ]
-        for rows in shown
+def _listed(corpus: Corpus, sets: list[tuple[int, ...]]) -> list[tuple[int, list[str], str]]:
+    """Return the largest groups, each with its size, its first passages and the text of the first."""
+    passages = _passages(corpus, [row for rows in sets[:GROUPS] for row in rows[:4]])
+    return [
+        (len(rows), [passages[row].id for row in rows[:4]], passages[rows[0]].text) for rows in sets[:GROUPS]
     ]
-    more = (
-        tag("div", f"Shows the {GROUPS} largest of {len(sets):,}.", css="dim")
-        if len(sets) > GROUPS
-        else EMPTY
-    )
-    return table(["Passages", "Ids", "Text of the first"], lines, numbers=()) + more
 
 
 def _passages(corpus: Corpus, rows: list[int]) -> dict[int, Passage]:

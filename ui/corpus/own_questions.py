@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.corpus.variants import base_of
 from core.domain.background_job import BackgroundJob
-from core.domain.errors import RouteScopeError, Unavailable
+from core.domain.errors import RouteScopeError
 from core.evaluation.comparison import disagreements
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
@@ -18,8 +18,8 @@ from core.evaluation.questions import label_set as generating
 from core.evaluation.questions.write import KINDS
 from core.evaluation.verdict import details, headline
 from core.store.labels import GRADES, Judgement, Pair
-from ui.app import account, opening, redraw, state
-from ui.app.markup import cut, md, show, table_of, tag
+from ui.app import account, opening, redraw, say, state
+from ui.app.markup import cut, md, show, table, tag
 from ui.app.names import named
 from ui.app.progress import progress
 from ui.app.routes import title
@@ -56,20 +56,14 @@ def draw(corpus: str) -> None:
     if job is not None and not job.done:
         _follow(job)
     elif job is not None and job.error:
-        st.error(md(job.error))
+        say.error(job.error)
     desk = desks.load(store, name)
     found = route_map.rankings(desk)
     left = len(desk.questions) - len(found)
     if left and (job is None or job.done):
         routes = len(pool.defaults(state.engine(), corpus))
-        st.button(
-            f"Run {routes} routes on {len(desk.questions)} questions",
-            type="primary",
-            key="own_run",
-            on_click=_run,
-            args=(name,),
-            **account.needs("edit"),
-        )
+        label, given = f"Run {routes} routes on {len(desk.questions)} questions", account.needs("edit")
+        st.button(label, key="own_run", on_click=_run, args=(name,), type="primary", **given)
     if found:
         _map(desk, found)
         _grade(desk, found)
@@ -98,53 +92,36 @@ def _questions(corpus: str, taken: Sequence[str]) -> None:
         asked = origins.of_lines(
             st.text_area("One question a line", key="own_pasted", max_chars=MAX_PASTED, height=220)
         )
-    st.button(
-        f"Run the routes on {len(asked)} questions" if asked else "Run the routes",
-        type="primary",
-        key="own_begin",
-        on_click=_begin,
-        args=(corpus, name, asked),
-        **account.needs("edit", disabled=not asked),
-    )
+    label = f"Run the routes on {len(asked)} questions" if asked else "Run the routes"
+    given_, args = account.needs("edit", disabled=not asked), (corpus, name, asked)
+    st.button(label, key="own_begin", on_click=_begin, args=args, type="primary", **given_)
 
 
 def _generate(corpus: str, name: str) -> None:
     why = state.engine().llm().status()
     if why:
-        st.info(md(f"The language model writes questions: {why} Until then, paste some."))
+        say.info(f"The language model writes questions: {why} Until then, paste some.")
     count = int(st.number_input("How many", 1, 200, ASKED, key="own_count", width=140))
-    st.button(
-        "Generate",
-        type="primary",
-        key="own_generate",
-        on_click=_write,
-        args=(corpus, name, count),
-        **account.needs("edit", disabled=bool(why)),
-    )
+    given = account.needs("edit", disabled=bool(why))
+    args = (corpus, name, count)
+    st.button("Generate", key="own_generate", on_click=_write, args=args, type="primary", **given)
 
 
 def _write(corpus: str, name: str, count: int) -> None:
-    try:
+    with say.errors(st.toast):
         generating.begin(state.engine(), name, corpus, count, KINDS)
-    except Unavailable as error:
-        st.toast(md(str(error)))
 
 
 def _begin(corpus: str, name: str, asked: Sequence[Question]) -> None:
-    try:
+    with say.errors(st.toast):
         desks.create(pool.store_of(state.engine()), name, corpus, asked)
-    except RouteScopeError as error:
-        st.toast(md(str(error)))
-        return
-    st.session_state[SET] = name
-    _run(name)
+        st.session_state[SET] = name
+        _run(name)
 
 
 def _run(name: str) -> None:
-    try:
+    with say.errors(st.toast):
         pool.begin(state.engine(), name)
-    except RouteScopeError as error:
-        st.toast(md(str(error)))
 
 
 @st.fragment(run_every=1.0)
@@ -160,16 +137,11 @@ def _map(desk: Desk, found: route_map.Rankings) -> None:
     made = route_map.groups(found)
     count = sum(len(group.routes) for group in made)
     st.markdown(f"##### {count} routes in {len(made)} groups that show nearly the same passages")
-    head = tag("tr", tag("th", "Routes"), tag("th", "Overlap of the top 10", css="num"))
     rows = [
-        tag(
-            "tr",
-            tag("td", ", ".join(map(title, group.routes))),
-            tag("td", f"{group.overlap:.3f}" if len(group.routes) > 1 else "–", css="num"),
-        )
-        for group in made
+        (", ".join(map(title, one.routes)), f"{one.overlap:.3f}" if len(one.routes) > 1 else "–")
+        for one in made
     ]
-    show(tag("div", table_of(head, rows), css="rs"))
+    show(tag("div", table(("Routes", "Overlap of the top 10"), rows, numbers=(1,)), css="rs"))
     apart = disagreements({}, "", found)
     told = {one.question: one.apart or 0.0 for one in apart if one.question in desk.asked}
     chosen = st.selectbox(
@@ -184,13 +156,10 @@ def _map(desk: Desk, found: route_map.Rankings) -> None:
         shown = [group for group in made if group.routes[0] in found[chosen]][:SIDE_BY_SIDE]
         for column, group in zip(st.columns(max(1, len(shown))), shown, strict=False):
             ids = found[chosen][group.routes[0]][:5]
+            pairs = [(chosen, id) for id in ids]
             items = [
-                tag(
-                    "li",
-                    tag("b", _name(desk, (chosen, id))),
-                    tag("div", _text(desk, (chosen, id), 120), css="dim"),
-                )
-                for id in ids
+                tag("li", tag("b", _name(desk, one)), tag("div", _text(desk, one, 120), css="dim"))
+                for one in pairs
             ]
             with column:
                 show(tag("div", tag("b", title(group.routes[0])), tag("ol", *items), css="rs", dir="auto"))
@@ -200,58 +169,44 @@ def _grade(desk: Desk, found: route_map.Rankings) -> None:
     """Draw the next passages whose grades could move the routes furthest apart."""
     judged = {one.pair for one in desk.current if one.kind == "grade"}
     st.markdown(f"##### Grade the passages that decide most ({len(judged)} graded)")
-    st.caption(md(" · ".join(f"{grade}: {meaning}" for grade, meaning in GRADES.items())))
+    say.caption(" · ".join(f"{grade}: {meaning}" for grade, meaning in GRADES.items()))
     if judged:
         st.button("Undo the last grade", key="own_undo", on_click=_undo, args=(desk.set.name,))
     locked = bool(account.needs("label")["disabled"])
     for pair in route_map.decisive(found, judged, TO_GRADE):
         with st.container(border=True):
-            question = desk.asked[pair[0]].query.text
-            body = tag(
-                "div", tag("b", cut(question, 200)), tag("div", _name(desk, pair)), css="rs", dir="auto"
-            )
-            show(tag("div", body, tag("div", _text(desk, pair, 500), css="dim"), css="rs", dir="auto"))
+            question = tag("b", cut(desk.asked[pair[0]].query.text, 200))
+            lines = question, tag("div", _name(desk, pair)), tag("div", _text(desk, pair, 500), css="dim")
+            show(tag("div", *lines, css="rs", dir="auto"))
             with st.container(horizontal=True):
-                for grade in GRADES:
-                    key = f"own_{grade}:{pair[0]}:{pair[1]}"
-                    st.button(
-                        str(grade),
-                        key=key,
-                        help=GRADES[grade],
-                        on_click=_judge,
-                        args=(desk.set.name, pair, grade),
-                        disabled=locked,
-                    )
+                for grade, meaning in GRADES.items():
+                    key, args = f"own_{grade}:{pair[0]}:{pair[1]}", (desk.set.name, pair, grade)
+                    st.button(f"{grade}", key=key, help=meaning, on_click=_judge, args=args, disabled=locked)
 
 
 def _judge(name: str, pair: Pair, grade: int) -> None:
     told = Judgement(*pair, complaint.who(), "person", "grade", grade)
-    try:
+    with say.errors(st.toast):
         desks.judge(pool.store_of(state.engine()), name, told)
-    except RouteScopeError as error:
-        st.toast(md(str(error)))
 
 
 def _undo(name: str) -> None:
-    try:
+    with say.errors(st.toast):
         desks.undo(pool.store_of(state.engine()), name, complaint.who())
-    except RouteScopeError as error:
-        st.toast(md(str(error)))
 
 
 def _decision(corpus: str, name: str, found: route_map.Rankings) -> None:
     """Draw what the grades so far can show, which is nothing as a rule."""
     st.markdown("##### Decision")
     opening.wait_for(corpus)
+    engine = state.engine()
     try:
-        verdict = route_map.decision(
-            pool.store_of(state.engine()), name, state.engine().corpus(corpus), found, title
-        )
+        verdict = route_map.decision(pool.store_of(engine), name, engine.corpus(corpus), found, title)
     except RouteScopeError:
         st.caption("Grade passages first: without a grade, nothing shows which route is better.")
         return
     st.markdown(f"**{md(headline(verdict, title, 'nDCG@10'))}**")
-    st.caption(md(" ".join(details(verdict, title))))
+    say.caption(" ".join(details(verdict, title)))
     st.page_link("label.py", label="Grade more on Label", query_params={"set": name})
 
 

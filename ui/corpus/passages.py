@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 from markupsafe import Markup
 
@@ -9,14 +11,13 @@ from core.backends.base import Vector
 from core.corpus.browse import Page, browse
 from core.corpus.corpus import Corpus
 from core.corpus.markdown import name_of
-from core.domain.errors import RouteScopeError
 from core.domain.types import Passage
-from ui.app import address, state
-from ui.app.markup import EMPTY, cut, join, md, show, tag
+from ui.app import address, say, state
+from ui.app.choice import choice
+from ui.app.markup import cut, fragment, md, show
 from ui.components import tables
 from ui.components.gold import questions_of
 from ui.corpus import documents
-from ui.corpus.state import rows
 
 PAGE = 50
 WORDS, BY, AT, PASSAGE = "corpus_words", "corpus_by", "corpus_page", "corpus_passage"
@@ -50,39 +51,21 @@ def draw(name: str) -> None:
 
 def _page(corpus: Corpus) -> Page | None:
     address.take("find", WORDS, str)
-    address.take("by", BY, address.one_of(list(WAYS)))
-    st.session_state.setdefault(BY, "words")
     address.take("at", AT, lambda given: max(0, int(given) - 1))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        words = st.text_input(
-            "Search",
-            key=WORDS,
-            placeholder="Words in passages",
-            width=260,
-            on_change=_first,
-            persist_state="session",
-        )
-        by = st.segmented_control(
-            "By",
-            list(WAYS),
-            key=BY,
-            required=True,
-            format_func=WAYS.__getitem__,
-            on_change=_first,
-            persist_state="session",
-        )
+        kept: dict[str, Any] = {"on_change": _first, "persist_state": "session"}
+        hint = "Words in passages"
+        words = st.text_input("Search", key=WORDS, placeholder=hint, width=260, **kept).strip()
+        name = WAYS.__getitem__
+        by = choice("by", BY, "By", list(WAYS), segmented=True, format_func=name, on_change=_first)
         document = documents.choose(corpus, "in", DOCUMENT, optional=True, width=400)
-    words = words.strip()
     address.keep("find", words)
-    address.keep("by", by if by != "words" else None)
     at = int(st.session_state.get(AT) or 0)
     address.keep("at", str(at + 1) if at else None)
-    try:
+    with say.errors():
         vector = _vector(corpus.info.embedder, words) if words and by == "meaning" else None
-    except RouteScopeError as error:
-        st.error(md(str(error)))
-        return None
-    return browse(corpus, words=words, vector=vector, document=document, start=at * PAGE, limit=PAGE)
+        return browse(corpus, words=words, vector=vector, document=document, start=at * PAGE, limit=PAGE)
+    return None
 
 
 @st.cache_data(max_entries=50, show_spinner="Embedding the query")
@@ -115,9 +98,7 @@ def _table(page: Page) -> Passage | None:
             "Document": st.column_config.TextColumn(width=190),
             "Title": st.column_config.TextColumn(width=160),
             "Text": st.column_config.TextColumn(width=430),
-            "From": st.column_config.NumberColumn(
-                width=70, help="Offset of the first character in the document"
-            ),
+            "From": st.column_config.NumberColumn(width=70, help="First character in the document"),
             "Characters": st.column_config.NumberColumn(width=85),
         },
         alt="Passages with their documents",
@@ -131,11 +112,7 @@ def _pager(page: Page) -> None:
     last = end >= page.total or (page.scores is not None and end >= DEEPEST)
     how = "best first" if page.scores else "in document order" if st.session_state.get(DOCUMENT) else "by id"
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(
-            f"{page.start + 1:,} to {end:,} of {page.total:,} passages, {how}."
-            " Select one at the left of its row.",
-            width="stretch",
-        )
+        st.caption(f"{page.start + 1:,} to {end:,} of {page.total:,} passages, {how}.", width="stretch")
         at = page.start // PAGE
         st.button("Previous", key="passages_back", disabled=not at, on_click=_go, args=(at - 1,))
         st.button("Next", key="passages_on", disabled=last, on_click=_go, args=(at + 1,))
@@ -148,28 +125,19 @@ def _chosen(corpus: Corpus) -> None:
     address.keep("passage", passage.id if passage else None)
     if passage is None:
         if id:
-            st.caption(md(f"Corpus {corpus.name} has no passage {id!r}."))
+            say.caption(f"Corpus {corpus.name} has no passage {id!r}.")
             st.session_state[PASSAGE] = None
         return
     pieces = corpus.document(passage.doc_id)[1]
     at = next(n for n, piece in enumerate(pieces) if piece.id == passage.id)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"#### {md(cut(name_of(corpus, passage), 120))}", width="stretch")
-        st.button(
-            "Previous passage",
-            key="passage_before",
-            disabled=not at,
-            on_click=_choose,
-            args=(pieces[max(0, at - 1)].id,),
-        )
-        after = pieces[min(at + 1, len(pieces) - 1)].id
-        st.button(
-            "Next passage",
-            key="passage_after",
-            disabled=at + 1 == len(pieces),
-            on_click=_choose,
-            args=(after,),
-        )
+        for label, key, to, off in (
+            ("Previous passage", "passage_before", at - 1, not at),
+            ("Next passage", "passage_after", at + 1, at + 1 == len(pieces)),
+        ):
+            wanted = (None if off else pieces[to].id,)
+            st.button(label, key=key, disabled=off, on_click=_choose, args=wanted)
         st.button("Close", key="passage_close", on_click=_choose, args=(None,))
     labels = questions_of(corpus.name, corpus.fingerprint).get(passage.id, [])
     show(in_full(passage, pieces, at, labels))
@@ -177,57 +145,16 @@ def _chosen(corpus: Corpus) -> None:
 
 def in_full(passage: Passage, pieces: list[Passage], at: int, labels: list[tuple[str, str, int]]) -> Markup:
     """Return a passage between its neighbours, with its place and the questions it answers."""
-    facts = rows(
-        {
-            "Id": passage.id,
-            "Document": passage.doc_id,
-            "Place": f"passage {at + 1} of {len(pieces)}, characters {passage.start:,} to {passage.end:,}",
-            "Length": f"{passage.end - passage.start:,} characters",
-        }
-    )
+    facts = {
+        "Id": passage.id,
+        "Document": passage.doc_id,
+        "Place": f"passage {at + 1} of {len(pieces)}, characters {passage.start:,} to {passage.end:,}",
+        "Length": f"{passage.end - passage.start:,} characters",
+    }
     before = pieces[at - 1] if at else None
     after = pieces[at + 1] if at + 1 < len(pieces) else None
-    shared = max(0, before.end - passage.start) if before else 0
-    overlap = f"The first {shared:,} characters are also in the previous passage." if shared else ""
-    return tag(
-        "div",
-        tag(
-            "div",
-            _beside("before", before),
-            tag("div", passage.text, css="text this", dir="auto"),
-            _beside("after", after),
-            tag("div", overlap, css="dim") if overlap else EMPTY,
-            css="rs-corpus-near",
-        ),
-        tag("div", facts, _labels(labels), css="rs-corpus-side"),
-        css="rs rs-corpus-full",
-    )
-
-
-def _beside(where: str, piece: Passage | None) -> Markup:
-    if piece is None:
-        edge = "The document starts here." if where == "before" else "The document ends here."
-        return tag("div", edge, css="dim edge")
-    return tag("div", piece.text, css="text beside", dir="auto")
-
-
-def _labels(labels: list[tuple[str, str, int]]) -> Markup:
-    if not labels:
-        return tag("div", "Not a relevant passage of any labelled question.", css="dim")
-    items = [
-        tag(
-            "li",
-            tag("span", f"grade {grade}", css="chip accent"),
-            " ",
-            text,
-            tag("span", f"  {id}", css="dim"),
-            dir="auto",
-        )
-        for id, text, grade in labels
-    ]
-    count = len(labels)
-    head = f"Relevant for {count} labelled {'question' if count == 1 else 'questions'}:"
-    return tag("div", head, tag("ul", join(items)))
+    shared = before.end - passage.start if before else 0
+    return fragment("corpus.passage", passage, before, after, shared, facts, labels)
 
 
 def _first() -> None:

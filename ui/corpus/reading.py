@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import streamlit as st
-from markupsafe import Markup
 
 from core.corpus import endings
 from core.corpus.columns import NONE
@@ -15,8 +14,9 @@ from core.corpus.load_report import Skipped, named
 from core.corpus.manifest import CorpusInfo
 from core.corpus.reading import Reader
 from core.corpus.types import HTML, FileRecord, Reading
-from core.domain.errors import RouteScopeError
-from ui.app.markup import join, md, show, tag
+from core.evaluation.finding import count
+from ui.app import say
+from ui.app.markup import show, table, tag
 
 MAX_NOTES = 20  # notes
 WORST = 50  # files that were read in part
@@ -30,42 +30,33 @@ def folder(path: Path, usual: Reading, key: str) -> Reading | None:
     Returns None, with the reason on the page, if nothing can be read.
     """
     place = st.container()
-    try:
-        with Reader() as reader:
-            kinds, report = reader.survey(path, usual)
-            with place:
-                pages = any(kind in endings.HTML for kind in kinds)
-                reading = chosen(usual, key) if pages else usual
-                reading = columns(reading, tuple(report.columns), key)
-            if reading != usual:
-                kinds, report = reader.survey(path, reading)
-    except RouteScopeError as error:
-        st.error(md(str(error)))
-        return None
-    count = sum(kinds.values())
-    many = f"{count:,} {'file' if count == 1 else 'files'} of kinds that are read"
-    st.markdown(md(f"{many}: {', '.join(f'{n:,} {kind}' for kind, n in kinds.items())}."))
-    empty = report.empty
-    left_out(report.skipped, "Would be left out")
-    notes(
-        [
-            *([f"{named(empty.names, empty.count)}: empty"] if empty.count else []),
-            *(f"{named(one.names, one.count)}: {kind}" for kind, one in report.kinds.items()),
-        ]
-    )
-    return reading
+    with say.errors(), Reader() as reader:
+        kinds, report = reader.survey(path, usual)
+        with place:
+            pages = any(kind in endings.HTML for kind in kinds)
+            reading = chosen(usual, key) if pages else usual
+            reading = columns(reading, tuple(report.columns), key)
+        if reading != usual:
+            kinds, report = reader.survey(path, reading)
+        listed = ", ".join(f"{n:,} {kind}" for kind, n in kinds.items())
+        say.text(f"{count(sum(kinds.values()), 'files')} of kinds that are read: {listed}.")
+        left_out(report.skipped, "Would be left out")
+        empty = report.empty
+        notes(
+            [
+                *([f"{named(empty.names, empty.count)}: empty"] if empty.count else []),
+                *(f"{named(one.names, one.count)}: {kind}" for kind, one in report.kinds.items()),
+            ]
+        )
+        return reading
+    return None
 
 
 def chosen(usual: Reading, key: str) -> Reading:
     """Draw the choice of how to read HTML pages."""
-    html = st.selectbox(
-        "HTML pages",
-        HTML[::-1],
-        index=HTML[::-1].index(usual.html),
-        key=f"{key}:html",
-        format_func=PAGES.__getitem__,
-        width=320,
-    )
+    ways, named_ = HTML[::-1], PAGES.__getitem__
+    now = ways.index(usual.html)
+    html = st.selectbox("HTML pages", ways, now, named_, key=f"{key}:html", width=320)
     return replace(usual, html=html or usual.html)
 
 
@@ -76,14 +67,9 @@ def columns(reading: Reading, known: Sequence[str], key: str) -> Reading:
     before = [name for name in known if name.strip().lower() in reading.text_columns]
     kinds = [FOUND, CHOSEN, NO_ROWS]
     usual = NO_ROWS if reading.text_columns == NONE else CHOSEN if before else FOUND
-    how = st.radio(
-        "Text of rows",
-        kinds,
-        index=kinds.index(usual),
-        key=f"{key}:rows",
-        horizontal=True,
-        help="Each row of a CSV, JSONL or workbook file with text is a document. Other columns are metadata.",
-    )
+    note = "Each row of a CSV, JSONL or workbook file with text is a document. Other columns are metadata."
+    at = kinds.index(usual)
+    how = st.radio("Text of rows", kinds, at, key=f"{key}:rows", horizontal=True, help=note)
     if how == NO_ROWS:
         return replace(reading, text_columns=NONE)
     if how != CHOSEN:
@@ -96,13 +82,8 @@ def notes(lines: Sequence[str]) -> None:
     """Draw notes about files, one line each."""
     if lines:
         more = [f"and {len(lines) - MAX_NOTES} more"] if len(lines) > MAX_NOTES else []
-        show(
-            tag(
-                "ul",
-                join([tag("li", line, dir="auto") for line in (*lines[:MAX_NOTES], *more)]),
-                css="rs rs-corpus-notes",
-            )
-        )
+        items = [tag("li", line, dir="auto") for line in (*lines[:MAX_NOTES], *more)]
+        show(tag("ul", *items, css="rs rs-corpus-notes"))
 
 
 def told(info: CorpusInfo) -> None:
@@ -122,9 +103,23 @@ def coverage(records: Sequence[FileRecord]) -> None:
         return
     st.markdown("#### Reading")
     whole = len(records) - len(partly)
-    st.markdown(md(f"{whole:,} of {len(records):,} files were read as a whole."))
+    say.text(f"{whole:,} of {len(records):,} files were read as a whole.")
     if partly:
-        show(tag("div", _coverage(partly[:WORST]), css="rs"))
+        heads = ("File", "Read", "Reader", "Pages", "Tables", "Characters", "Not read")
+        rows = [
+            (
+                one.file,
+                f"{one.coverage:.0%}",
+                one.reader,
+                f"{one.pages:,}" if one.pages else "",
+                f"{one.tables:,}" if one.tables else "",
+                f"{one.characters:,}",
+                _left(one),
+            )
+            for one in partly[:WORST]
+        ]
+        made = table(heads, rows, numbers=(1, 3, 4, 5), css="rs-corpus-table")
+        show(tag("div", made, css="rs"))
     if len(partly) > WORST:
         st.caption(f"And {len(partly) - WORST:,} more that were read in part.")
 
@@ -136,43 +131,10 @@ def _left(record: FileRecord) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def _coverage(records: Sequence[FileRecord]) -> Markup:
-    names = ("File", "Read", "Reader", "Pages", "Tables", "Characters", "Not read")
-    lines = [
-        tag(
-            "tr",
-            tag("td", one.file, dir="auto"),
-            tag("td", f"{one.coverage:.0%}", css="num"),
-            tag("td", one.reader),
-            tag("td", f"{one.pages:,}" if one.pages else "", css="num"),
-            tag("td", f"{one.tables:,}" if one.tables else "", css="num"),
-            tag("td", f"{one.characters:,}", css="num"),
-            tag("td", _left(one), dir="auto"),
-        )
-        for one in records
-    ]
-    head = tag("thead", tag("tr", *[tag("th", name) for name in names]))
-    return tag("table", head, tag("tbody", join(lines)), css="rs-table rs-corpus-table")
-
-
 def left_out(skipped: Sequence[Skipped], what: str = "Left out") -> None:
     """Draw the files left out, by reason."""
-    if not skipped:
-        return
-    count = sum(one.count for one in skipped)
-    st.markdown(md(f"{what}: {count:,} {'file' if count == 1 else 'files'}"))
-    show(tag("div", _table(skipped), css="rs"))
-
-
-def _table(skipped: Sequence[Skipped]) -> Markup:
-    head = tag("thead", tag("tr", *[tag("th", name) for name in ("Files", "Reason", "Which")]))
-    lines = [
-        tag(
-            "tr",
-            tag("td", f"{one.count:,}", css="num"),
-            tag("td", one.reason, dir="auto"),
-            tag("td", named(one.names, one.count), dir="auto"),
-        )
-        for one in skipped
-    ]
-    return tag("table", head, tag("tbody", join(lines)), css="rs-table rs-corpus-table")
+    if skipped:
+        say.text(f"{what}: {count(sum(one.count for one in skipped), 'files')}")
+        rows = [(f"{one.count:,}", one.reason, named(one.names, one.count)) for one in skipped]
+        heads = ("Files", "Reason", "Which")
+        show(tag("div", table(heads, rows, numbers=(0,), css="rs-corpus-table"), css="rs"))

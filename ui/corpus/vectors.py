@@ -8,9 +8,7 @@ import streamlit as st
 
 from core.corpus import builds, catalogue
 from core.corpus.manifest import CorpusInfo
-from core.domain.errors import RouteScopeError
-from ui.app import corpora, state, workers
-from ui.app.markup import md
+from ui.app import corpora, say, state, workers
 
 
 def offer(item: catalogue.Known, info: CorpusInfo) -> None:
@@ -23,24 +21,12 @@ def offer(item: catalogue.Known, info: CorpusInfo) -> None:
     if not lacking:
         return
     st.markdown("#### Vectors of another embedder")
-    st.caption(
-        "Routes search them with their parameter `embedder`. What an embedding service will cost and take is"
-        " told first; nothing is embedded before you confirm it. Progress and Stop are in the sidebar."
-    )
+    st.caption("Routes search them with their parameter `embedder`. A service's cost is confirmed first.")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name = st.selectbox("Embedder", lacking, key="add_embedder", width=320)
         busy = corpora.under_way(item.name)
         if st.button("Add vectors", key="add_vectors", disabled=busy):
-            try:
-                source = catalogue.source(item.name, settings=settings)
-                builds.start(
-                    item.name,
-                    replace(source, embedders=(*there, name)),
-                    settings,
-                    workers.chosen(corpora.BY),
-                    always=True,
-                )
-            except RouteScopeError as error:
-                st.error(md(str(error)))
-            else:
+            with say.errors():
+                source = replace(catalogue.source(item.name, settings=settings), embedders=(*there, name))
+                builds.start(item.name, source, settings, workers.chosen(corpora.BY), always=True)
                 st.rerun()
