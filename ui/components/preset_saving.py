@@ -41,8 +41,8 @@ def offer(key: str, chosen: Setting, corpus: str, note: str, usual: str) -> None
         except BadInput as error:
             told = str(error)
         work = partial(_save, store, before, after, lines) if after is not None and lines and name else None
-        given: dict[str, Any] = {"on_click": outcome.act, "args": (key, work), "disabled": work is None}
-        st.button("Save preset", key=f"{key}_save", type="primary", **given)
+        act: dict[str, Any] = {"on_click": outcome.act, "args": (key, work), "disabled": work is None}
+        st.button("Save preset", key=f"{key}_save", type="primary", **act)
     if not told and lines:
         into = "New preset" if before is None else f"Changes in “{before.name}”"
         everywhere = " It applies to the answers of all routes." if chosen.evidence is not None else ""
