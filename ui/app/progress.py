@@ -1,4 +1,4 @@
-"""The progress of a background job, with the button that stops it."""
+"""The progress of background work, with the button that stops it or the time it has taken."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import streamlit as st
 
+from core.corpus import builds
 from core.domain.background_job import BackgroundJob
 from core.domain.format import milliseconds
-from ui.app import redraw
+from ui.app import redraw, say
 from ui.app.markup import md
 
 POLL_S = 0.5  # seconds between looks at a job
@@ -28,3 +29,13 @@ def follow(job: BackgroundJob, text: Callable[[], str], *, key: str) -> None:
     if job.done:
         redraw.page()
     progress(job, text(), key=key)
+
+
+@st.fragment(run_every=0.5)
+def follow_work(name: str, text: str) -> None:
+    """Draw `text` and the time of work in the background, whose Stop is in the sidebar, until it ends."""
+    work = builds.get(name)
+    if work is None or work.done:
+        redraw.page()
+    else:
+        say.caption(f"{text}, {work.seconds:.0f} s")

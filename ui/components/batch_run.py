@@ -12,11 +12,10 @@ from core.domain.format import milliseconds
 from core.domain.types import RouteResult
 from core.evaluation.tuning import batch_run as batches
 from core.evaluation.tuning.batch_run import BatchRun
-from ui.app import opening, redraw, say, state
-from ui.app.progress import progress
+from ui.app import opening, say, state
+from ui.app.progress import follow
 
 AUTOMATIC_S = 10.0  # seconds: what takes no longer starts by itself
-POLL_S = 0.4  # seconds between looks at one under way
 
 
 def batch_ran(
@@ -56,15 +55,9 @@ def batch_ran(
     if known.complete:
         return known
     with st.container(key=f"{key}:progress"):
-        _follow(known, key)
+        run = known
+        follow(run, lambda: f"{run.finished} of {run.total} labelled questions", key=f"{key}:stop")
     return None
-
-
-@st.fragment(run_every=POLL_S)
-def _follow(survey: BatchRun, key: str) -> None:
-    if survey.done:
-        redraw.page()
-    progress(survey, f"{survey.finished} of {survey.total} labelled questions", key=f"{key}:stop")
 
 
 @st.cache_data(ttl=60, max_entries=16, show_spinner="Reading the labelled questions")

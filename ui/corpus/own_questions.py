@@ -18,10 +18,10 @@ from core.evaluation.questions import label_set as generating
 from core.evaluation.questions.write import KINDS
 from core.evaluation.verdict import details, headline
 from core.store.labels import GRADES, Judgement, Pair
-from ui.app import account, opening, redraw, say, state
+from ui.app import account, opening, say, state
 from ui.app.markup import cut, md, show, table, tag
 from ui.app.names import named
-from ui.app.progress import progress
+from ui.app.progress import follow
 from ui.app.routes import title
 from ui.components import complaint, question_file
 
@@ -54,7 +54,8 @@ def draw(corpus: str) -> None:
     if job is None or job.done:
         job = pool.under_way(state.engine(), name)
     if job is not None and not job.done:
-        _follow(job)
+        run = job
+        follow(run, lambda: f"{run.finished} of {run.total} questions", key="own_stop")
     elif job is not None and job.error:
         say.error(job.error)
     desk = desks.load(store, name)
@@ -122,14 +123,6 @@ def _begin(corpus: str, name: str, asked: Sequence[Question]) -> None:
 def _run(name: str) -> None:
     with say.errors(st.toast):
         pool.begin(state.engine(), name)
-
-
-@st.fragment(run_every=1.0)
-def _follow(job: BackgroundJob) -> None:
-    """Draw the progress of the run; what is done stays if it is stopped, and the run can be resumed."""
-    progress(job, f"{job.finished} of {job.total} questions", key="own_stop")
-    if job.done:
-        redraw.page()
 
 
 def _map(desk: Desk, found: route_map.Rankings) -> None:

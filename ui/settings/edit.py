@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from core.domain import settings_file
-from core.domain.errors import RouteScopeError
 from core.domain.settings_file import ShownSetting
 from core.engine import engine as engine_module
-from ui.app import account, state, visitors
+from ui.app import account, outcome, say, state, visitors
 from ui.app.markup import md
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -25,21 +25,16 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Sign-in and people": ("oidc_", "cookie_", "public_", "proxy_", "daily_"),
     "Embedding and index": ("embedder", "late_", "sparse_", "fid_", "exact_"),
 }
-SAVED = "settings_saved"  # what was changed last, and what it was before: for Undo
 ROUND = "settings_round"  # new widgets once something was saved: they show what is in force
 
 
 def draw() -> None:
     """Draw one form for each group; settings from the environment are shown but cannot be changed."""
     home = state.engine().settings.home
-    st.caption(
-        md(
-            f"Saved in {home / settings_file.FILE}. Environment variables (ROUTESCOPE_…) take precedence. "
-            "You can enter secrets here; they are never shown again."
-        )
-    )
+    where = f"Saved in {home / settings_file.FILE}; environment variables (ROUTESCOPE_…) take precedence."
+    say.caption(f"{where} Secrets are never shown again.")
     allowed = account.notice("settings")
-    _draw_saved()
+    outcome.draw("settings", "undo_settings")
     left = settings_file.listed(state.engine().settings)
     for group, starts in GROUPS.items():
         mine = [one for one in left if one.name.startswith(starts)]
@@ -63,13 +58,7 @@ def _form(group: str, settings: list[ShownSetting], *, allowed: bool) -> None:
                 values[one.name] = _widget(one, turn)
         able = allowed and any(one.editable for one in settings)
         if st.form_submit_button("Save", disabled=not able, key=f"save:{group}:{turn}"):
-            _save(
-                {
-                    one.name: values[one.name]
-                    for one in settings
-                    if one.editable and _changed(one, values[one.name])
-                }
-            )
+            _save({one: values[one.name] for one in settings if one.editable})
 
 
 def _widget(one: ShownSetting, turn: int) -> Any:
@@ -82,70 +71,38 @@ def _widget(one: ShownSetting, turn: int) -> Any:
     if one.secret:
         held = "Stored. Type a new value to replace it, or - to remove it." if one.given else "Not set"
         return st.text_input(label, type="password", key=key, help=note, placeholder=held, disabled=off)
+    given: dict[str, Any] = {"key": key, "help": note, "disabled": off}
     if one.choices:
-        return st.selectbox(
-            label, one.choices, one.choices.index(one.value), key=key, help=note, disabled=off
-        )
+        return st.selectbox(label, one.choices, one.choices.index(one.value), **given)
     if one.kind in (int, float):
         whole = one.kind is int
-        return st.number_input(
-            label,
-            value=one.value,
-            step=1 if whole else None,
-            format=None if whole else "%g",
-            key=key,
-            help=note,
-            disabled=off,
-        )
-    return st.text_input(label, "" if one.value is None else str(one.value), key=key, help=note, disabled=off)
+        form = None if whole else "%g"
+        return st.number_input(label, value=one.value, step=1 if whole else None, format=form, **given)
+    return st.text_input(label, "" if one.value is None else str(one.value), **given)
 
 
-def _changed(one: ShownSetting, value: Any) -> bool:
-    if one.secret:
-        return bool(value)
-    return bool((value if value != "" or not one.optional else None) != one.value)
-
-
-def _save(values: Mapping[str, Any]) -> None:
+def _save(values: Mapping[ShownSetting, Any]) -> None:
     """Write what was changed; a mistake gets one clear message and changes nothing."""
-    if not values:
+    changes: dict[str, Any] = {}
+    for one, value in values.items():
+        after = None if (value == "-" if one.secret else one.optional and value == "") else value
+        if bool(value) if one.secret else after != one.value:
+            changes[one.name] = after
+    if not changes:
         st.info("Nothing was changed.")
         return
-    known = {one.name: one for one in settings_file.listed(state.engine().settings)}
-    changes: dict[str, Any] = {}
-    for name, value in values.items():
-        one = known[name]
-        gone = value == "-" if one.secret else value in ("", None) and one.optional
-        changes[name] = None if gone else value
-    before = {
-        name: known[name].value if known[name].source == "file" else None
-        for name in changes
-        if not known[name].secret
-    }
-    try:
-        settings_file.write(changes, state.engine().settings.home, exposed=visitors.exposed())
-        engine_module.reload_engine()
-    except RouteScopeError as error:
-        st.error(md(str(error)))
-        return
-    st.session_state[SAVED] = (sorted(changes), before)
+    known = {one.name: one for one in values}
+    open_ = [known[name] for name in changes if not known[name].secret]
+    before = {one.name: one.value if one.source == "file" else None for one in open_}
+    with say.errors():
+        _write(changes)
+        undo = partial(_write, before) if before else None
+        done = outcome.Outcome(f"Saved. New runs use {', '.join(sorted(changes))}.", undo)
+        outcome.act("settings", lambda: done)
+        st.rerun()
+
+
+def _write(changes: Mapping[str, Any]) -> None:
+    settings_file.write(changes, state.engine().settings.home, exposed=visitors.exposed())
+    engine_module.reload_engine()
     st.session_state[ROUND] = st.session_state.get(ROUND, 0) + 1
-    st.rerun()
-
-
-def _draw_saved() -> None:
-    names, before = st.session_state.get(SAVED, ([], {}))
-    if not names:
-        return
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.success(md(f"Saved. New runs use {', '.join(names)}."), width="stretch")
-        if before and st.button("Undo", key="undo_settings", help="Restores all but secrets"):
-            try:
-                settings_file.write(before, state.engine().settings.home, exposed=visitors.exposed())
-                engine_module.reload_engine()
-            except RouteScopeError as error:
-                st.error(md(str(error)))
-                return
-            st.session_state[SAVED] = ([], {})
-            st.session_state[ROUND] = st.session_state.get(ROUND, 0) + 1
-            st.rerun()

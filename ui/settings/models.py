@@ -12,16 +12,14 @@ from core.backends.llm.fetch import FetchProgress, pull
 from core.corpus import builds
 from core.corpus.build import Progress as Report
 from core.domain.format import size
-from ui.app import state
-from ui.app.markup import md, show, tag
+from ui.app import say, state
+from ui.app.markup import fragment, show
 
 
 def draw() -> None:
     """Draw every known model with its size and use, and a button to download missing ones."""
     settings = state.engine().settings
-    st.caption(
-        md(f"Stored in {settings.models_dir}, verified by SHA-256, shared by every checkout on this machine.")
-    )
+    say.caption(f"Stored in {settings.models_dir}, verified by SHA-256.")
     for entry in catalogue.entries(settings):
         _entry(entry, used=not settings.llm_base_url and settings.llm == entry.artefact.name)
     _server()
@@ -32,26 +30,8 @@ def _entry(entry: CatalogueEntry, *, used: bool) -> None:
     work = builds.get(f"model {known.name}")
     busy = work is not None and not work.done
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
-        chips = [
-            tag(
-                "span",
-                "downloaded" if entry.present else "not downloaded",
-                css="chip accent" if entry.present else "chip",
-            )
-        ]
-        if used:
-            chips.append(tag("span", "in use", css="chip accent"))
-        show(
-            tag(
-                "div",
-                tag("div", tag("b", known.name), " ", *[part for chip in chips for part in (chip, " ")]),
-                tag("div", f"{known.title} · {size(known.bytes)} · {known.licence} · {known.use}", css="dim"),
-                tag("div", work.error, css="bad")
-                if work is not None and work.error and not entry.present
-                else "",
-                css="rs",
-            )
-        )
+        error = work.error if work is not None and not entry.present else ""
+        show(fragment("settings.model", entry, used, error))
         if not entry.present and st.button("Download", key=f"pull:{known.name}", disabled=busy):
             _fetch(known.name)
             st.rerun()
@@ -76,17 +56,11 @@ def _server() -> None:
     settings = state.engine().settings
     now = server_state(settings)
     if now is None:
-        st.caption(
-            md(f"The language model runs at {settings.llm_base_url}, so no embedded server is needed.")
-        )
+        say.caption(f"The language model runs at {settings.llm_base_url}: no embedded server is needed.")
         return
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
-        st.caption(
-            md(
-                f"Embedded server: {now.phase}. It starts with the first call to the model "
-                f"and stops after {settings.llm_idle_minutes:g} minutes without one."
-            )
-        )
+        idle = f"stops after {settings.llm_idle_minutes:g} minutes without a call"
+        say.caption(f"Embedded server: {now.phase}. It starts with the first call to the model and {idle}.")
         if now.phase in ("off", "failed"):
             if st.button("Start", key="start_server"):
                 start_server(settings)

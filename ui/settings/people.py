@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import streamlit as st
 
 from core.domain import people, settings_file
-from core.domain.errors import RouteScopeError
 from core.domain.people import ROLES
 from core.engine import engine as engine_module
-from ui.app import account, state
-from ui.app.markup import EMPTY, md, show, table_of, tag
+from ui.app import account, say, state
+from ui.app.markup import show, table, tag
 
 NEWEST = 100  # lines of what people did
 NO_ROLE = "no role"
@@ -33,23 +34,21 @@ def draw() -> None:
     roles = engine.settings.team.roles
     used = engine.store.spent_today() if engine.store is not None else {}
     st.caption("A role includes those above it. An account's own role goes before that of its domain.")
-    rows = [tag("tr", tag("td", role), tag("td", MEANS[role])) for role in ROLES]
-    show(tag("div", table_of(_head("Role", "May"), rows), css="rs"))
+    _table(("Role", "May"), MEANS.items())
     st.markdown("**Accounts**")
     me = people.current()
     if not me.may("settings"):  # what others used is the owners' to know
         used = {name: tokens for name, tokens in used.items() if name == me.account}
     names = dict.fromkeys([*roles, *used])
     rows = [
-        tag(
-            "tr",
-            tag("td", name),
-            tag("td", roles.get(name) or people.role_of(name, roles) or NO_ROLE),
-            tag("td", f"{used[name]:,}" if name in used else EMPTY),
+        (
+            name,
+            roles.get(name) or people.role_of(name, roles) or NO_ROLE,
+            f"{used[name]:,}" if name in used else "",
         )
         for name in names
     ]
-    show(tag("div", table_of(_head("Account", "Role", "Model tokens today (UTC)"), rows), css="rs"))
+    _table(("Account", "Role", "Model tokens today (UTC)"), rows)
     if account.notice("settings"):
         _form()
     _done()
@@ -63,13 +62,10 @@ def _form() -> None:
     if not saved:
         return
     chosen = next((one for one in ROLES if one == role), None)
-    try:
+    with say.errors():
         settings_file.write_role(who, chosen, state.engine().settings.home)
         engine_module.reload_engine()
-    except RouteScopeError as error:
-        st.error(md(str(error)))
-        return
-    st.rerun()
+        st.rerun()
 
 
 def _done() -> None:
@@ -78,18 +74,9 @@ def _done() -> None:
     if not found:
         return
     st.markdown("**What people did**")
-    rows = [
-        tag(
-            "tr",
-            tag("td", one.at[:16].replace("T", " "), css="nowrap"),
-            tag("td", one.who),
-            tag("td", one.deed),
-            tag("td", one.about, css="t"),
-        )
-        for one in found
-    ]
-    show(tag("div", table_of(_head("When (UTC)", "Who", "What", "About"), rows), css="rs"))
+    rows = [(one.at[:16].replace("T", " "), one.who, one.deed, one.about) for one in found]
+    _table(("When (UTC)", "Who", "What", "About"), rows)
 
 
-def _head(*names: str) -> object:
-    return tag("tr", *(tag("th", name) for name in names))
+def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
+    show(tag("div", table(heads, rows), css="rs"))

@@ -8,11 +8,11 @@ from importlib.metadata import version
 import streamlit as st
 
 from core.domain import full_set
-from core.domain.program import COMMAND, REPAIR
+from core.domain.program import REPAIR
 from core.engine import probes
 from core.engine.doctor import MODEL_CHECKS, HealthCheck, examine
-from ui.app import state
-from ui.app.markup import EMPTY, md, show, table_of, tag
+from ui.app import say, state
+from ui.app.markup import fragment, show, table, tag
 
 FOUND = "checks_found"  # in this session: the findings, once they are there
 SIGNS = {"ok": ("works", ""), "warning": ("partly", "chip"), "failed": ("fails", "chip bad")}
@@ -37,13 +37,8 @@ def health() -> None:
         st.warning(f"Everything required works; {odd} of {len(found)} checks pass in part.")
     else:
         st.success(f"All {len(found)} checks pass.")
-    rows = [
-        _row(check)
-        for check in sorted(found, key=lambda check: ("failed", "warning", "ok").index(check.state))
-    ]
-    head = tag("tr", *(tag("th", name) for name in ("Check", "State", "Details")))
-    show(tag("div", table_of(head, rows), css="rs"))
-    st.caption(f"`{COMMAND} doctor` runs the same checks and also loads the models.")
+    worst = ("failed", "warning", "ok")
+    show(fragment("settings.checks", sorted(found, key=lambda one: worst.index(one.state)), SIGNS))
 
 
 def draw() -> None:
@@ -54,21 +49,7 @@ def draw() -> None:
         (name, version(name) if other.get(name, "") is not None else "not installed", pin)
         for name, pin in pins.items()
     ]
-    st.caption(
-        md(
-            f"All {len(pins)} direct dependencies have the tested version."
-            if not other
-            else f"Versions that differ from the tested ones: {', '.join(other)}. To repair: {REPAIR}."
-        )
-    )
-    st.caption(md(f"{platform.platform()}, {platform.machine()}"))
-    head = tag("tr", *(tag("th", name) for name in ("Package", "Installed", "Tested with")))
-    body = [tag("tr", *(tag("td", cell) for cell in row)) for row in rows]
-    show(tag("div", table_of(head, body), css="rs"))
-
-
-def _row(check: HealthCheck) -> object:
-    said, css = SIGNS[check.state]
-    fix = tag("div", "→ ", check.fix, css="dim") if check.fix else EMPTY
-    state_ = tag("span", said, css=css) if css else said
-    return tag("tr", tag("td", check.name), tag("td", state_), tag("td", check.detail, fix))
+    differing = f"Versions that differ from the tested ones: {', '.join(other)}. To repair: {REPAIR}."
+    say.caption(differing if other else f"All {len(pins)} direct dependencies have the tested version.")
+    say.caption(f"{platform.platform()}, {platform.machine()}")
+    show(tag("div", table(("Package", "Installed", "Tested with"), rows), css="rs"))

@@ -10,7 +10,6 @@ from markupsafe import Markup
 from core.backends.external import doors
 from core.backends.external.doors import DoorState
 from core.corpus import builds
-from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
 from core.domain.pipelines import Pipeline
 from core.domain.program import COMMAND
@@ -19,13 +18,12 @@ from core.engine import external_trial
 from core.engine.external_trial import Trial
 from core.routes.registry import pipelines as own_pipelines
 from core.routes.registry import problems, routes
-from ui.app import redraw, state
-from ui.app.data import table
-from ui.app.markup import EMPTY, cut, join, md, show, table_of, tag
+from ui.app import data, say, state
+from ui.app.markup import cut, fragment, show, table, tag
+from ui.app.progress import follow_work
 
 MAX_HITS = 20  # hits of a trial
 SAMPLE = "How do I start a return?"
-TEXT_CHARACTERS = 90  # characters of a hit's text
 HEAD = ("Field", "Enables", "Fate of a passage that it reveals")
 
 
@@ -39,7 +37,7 @@ def draw() -> None:
 def pipelines() -> None:
     """Draw each pipeline with its state and a trial."""
     for problem in problems():
-        st.error(md(problem))
+        say.error(problem)
     known = own_pipelines()
     if not known:
         st.info(
@@ -47,10 +45,7 @@ def pipelines() -> None:
             "Haystack object, or an HTTP endpoint as shown below."
         )
         return
-    st.caption(
-        "Your pipeline runs like any other route, on every page and command. Its latency is measured end to "
-        "end, and nothing is reused from other routes."
-    )
+    st.caption("Your pipeline runs like any other route. Its latency is measured end to end.")
     for name, pipeline in known.items():
         with st.container(border=True):
             _one(name, pipeline)
@@ -61,7 +56,7 @@ def _one(name: str, pipeline: Pipeline) -> None:
     work = builds.get(_work(name))
     busy = work is not None and not work.done
     now = doors.known(name)
-    show(_about(pipeline, broken, now))
+    show(fragment("settings.pipeline", pipeline, broken, now, _facts(pipeline, now)))
     if broken:
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -69,8 +64,11 @@ def _one(name: str, pipeline: Pipeline) -> None:
             "Question", SAMPLE, key=f"try_question:{name}", persist_state="session", width=420
         )
         if st.button("Try it", key=f"try_pipeline:{name}", disabled=busy or not question.strip()):
-            _begin(name, question)
-            st.rerun()
+            attempt = partial(external_trial.attempt, state.engine(), name, question)
+            corpus = st.session_state[state.CORPUS]
+            with say.errors():
+                builds.start_work(_work(name), lambda _, cancel: attempt(corpus, cancel))
+                st.rerun()
         if now is not None and now.running and pipeline.door == "function":
             st.button(
                 "End its process",
@@ -79,9 +77,9 @@ def _one(name: str, pipeline: Pipeline) -> None:
                 help="The next question starts it again, with the file as it is then",
             )
     if busy:
-        _wait(name)
+        follow_work(_work(name), "Waiting for its reply")
     elif work is not None and work.error:
-        st.error(md(work.error))
+        say.error(work.error)
     if (tried := external_trial.outcome(name)) is not None:
         show(trial(tried))
 
@@ -90,56 +88,10 @@ def _work(name: str) -> str:
     return f"try pipeline {name}"
 
 
-def _begin(name: str, question: str) -> None:
-    engine, corpus = state.engine(), st.session_state[state.CORPUS]
-    try:
-        builds.start_work(
-            _work(name),
-            lambda _report, cancel: external_trial.attempt(engine, name, question, corpus, cancel),
-        )
-    except RouteScopeError as error:
-        st.error(md(str(error)))
-
-
-@st.fragment(run_every=0.5)
-def _wait(name: str) -> None:
-    """Follow the trial until it has ended; its Stop is in the sidebar."""
-    work = builds.get(_work(name))
-    if work is None or work.done:
-        redraw.page()
-    else:
-        st.caption(f"Waiting for its reply, {work.seconds:.0f} s")
-
-
-def _about(pipeline: Pipeline, broken: str, now: DoorState | None) -> Markup:
-    given = "on the command line" if pipeline.given == "command" else "in the settings file"
-    lines = [
-        tag("div", tag("b", pipeline.label), "  ", tag("span", pipeline.door, css="chip"), dir="auto"),
-        tag("div", f"Route {pipeline.name}, named {given}: {pipeline.target}", css="dim", dir="auto"),
-    ]
-    if pipeline.python:
-        lines.append(tag("div", f"Interpreter: {pipeline.python}", css="dim"))
-    if broken:
-        lines.append(tag("div", "Cannot run: ", broken, css="bad", dir="auto"))
-    elif now is None or not (now.calls or now.starts):
-        lines.append(tag("div", "Not asked since the dashboard started.", css="dim"))
-    else:
-        lines.append(_state(pipeline, now))
-    if now is not None and now.error:
-        lines.append(tag("div", f"Last error, {now.error_at[11:16]} UTC: ", now.error, css="bad", dir="auto"))
-    if now is not None and now.stderr:
-        lines.append(
-            tag(
-                "details",
-                tag("summary", "What it printed"),
-                tag("pre", now.stderr[-8_000:], css="rs-your-printed", dir="auto"),
-                css="rs-why-none",
-            )
-        )
-    return tag("div", *lines, css="rs")
-
-
-def _state(pipeline: Pipeline, now: DoorState) -> Markup:
+def _facts(pipeline: Pipeline, now: DoorState | None) -> list[tuple[str, str]]:
+    """Return what is known of a pipeline's calls; [] if it was not asked yet."""
+    if now is None or not (now.calls or now.starts):
+        return []
     facts = [("calls", f"{now.calls:,}"), ("failed", f"{now.failed:,}")]
     if pipeline.door == "function":
         facts.insert(0, ("process", "running" if now.running else "not running"))
@@ -149,84 +101,51 @@ def _state(pipeline: Pipeline, now: DoorState) -> Markup:
         facts += [("starts", f"{now.starts:,}")] if now.starts > 1 else []
     if now.last_ms is not None:
         facts.append(("last call", milliseconds(now.last_ms)))
-    chips = [tag("span", name, " ", tag("b", value), css="chip") for name, value in facts]
-    return tag("div", join(chips, " "))
+    return facts
 
 
 def trial(tried: Trial) -> Markup:
     """Return a trial's matched share, stages and hits."""
-    head = f"Tried at {tried.when[11:16]} UTC on corpus {tried.corpus}: “{cut(tried.question, 120)}”"
-    lines = [tag("div", head, css="dim", dir="auto")]
     if tried.reply is None or tried.matched is None:
-        lines.append(tag("div", "Failed: ", tried.error, css="bad", dir="auto"))
-        return tag("div", *lines, css="rs rs-block")
-    inside = "" if tried.inside_ms is None else f", of which {milliseconds(tried.inside_ms)} in its own code"
-    lines.append(tag("div", f"Replied in {milliseconds(tried.ms or 0.0)}{inside}."))
-    lines.append(tag("div", tried.matched.in_words(), css="rs-why-words"))
-    lines.append(tag("div", _depth(tried)))
-    if tried.reply.ignored:
-        lines.append(tag("div", f"Not read: {', '.join(tried.reply.ignored)}.", css="dim", dir="auto"))
-    return tag("div", *lines, _hits(tried), css="rs rs-block")
-
-
-def _depth(tried: Trial) -> str:
-    reply = tried.reply
-    if reply is None or not reply.stages:
-        return "It reported no stages: Why shows found or not found, and nothing of the inside."
-    named = (
+        return fragment("settings.trial", tried, "", (), 0)
+    stages = (
         f"{stage.name} ({stage.kind}, {'no list' if stage.hits is None else f'{len(stage.hits)} hits'}"
         f"{'' if stage.ms is None else f', {milliseconds(stage.ms)} as reported'})"
-        for stage in reply.stages
+        for stage in tried.reply.stages
     )
-    return f"Stages: {cut(', '.join(named), 600)}."
-
-
-def _hits(tried: Trial) -> Markup:
-    if tried.reply is None or tried.matched is None or not tried.reply.hits:
-        return EMPTY
+    depth = "It reported no stages: Why shows found or not found, and nothing of the inside."
+    if tried.reply.stages:
+        depth = f"Stages: {cut(', '.join(stages), 600)}."
     passages: dict[int, list[str]] = {}
     for placed in tried.matched.placed:
         passages.setdefault(placed.at, []).append(placed.passage.id)
-    rows = []
-    for at, (hit, rule) in enumerate(zip(tried.reply.hits, tried.matched.rules, strict=True)):
-        if at >= MAX_HITS:
-            break
-        matched = tag("span", "not in the corpus", css="chip") if rule is None else tag("span", f"by {rule}")
-        rows.append(
-            tag(
-                "tr",
-                tag("td", str(at + 1), css="num"),
-                tag("td", "–" if hit.score is None else f"{hit.score:.4g}", css="num"),
-                tag("td", matched),
-                tag("td", cut(", ".join(passages.get(at, [])) if rule else hit.doc_id, 60), dir="auto"),
-                tag("td", cut(hit.text, TEXT_CHARACTERS), dir="auto"),
-            )
+    pairs = list(zip(tried.reply.hits, tried.matched.rules, strict=True))
+    rows = [
+        (
+            "–" if hit.score is None else f"{hit.score:.4g}",
+            rule,
+            ", ".join(passages.get(at, [])) if rule else hit.doc_id,
+            hit.text,
         )
-    heads = ("Rank", "Score", "Matched", "Passage, or its document", "Text")
-    head = tag("tr", *(tag("th", text, css="num" if text in heads[:2] else "") for text in heads))
-    more = len(tried.reply.hits) - MAX_HITS
-    rest = tag("div", f"{more} more hits.", css="dim") if more > 0 else EMPTY
-    return tag("div", table_of(head, rows), rest, css="rs-wide")
+        for at, (hit, rule) in enumerate(pairs[:MAX_HITS])
+    ]
+    return fragment("settings.trial", tried, depth, rows, len(pairs) - MAX_HITS)
 
 
 def add() -> None:
     """Draw how to add a pipeline, and what each field of a reply unlocks."""
-    guide = table("pipeline_guide")
+    guide = data.table("pipeline_guide")
     examples = guide["examples"]
     st.markdown("A pipeline becomes a route in one of two ways. This page never adds or runs what it shows.")
     st.markdown("###### For one command")
     st.code(examples["commands"].format(command=COMMAND), language="bash")
     st.markdown("###### On every page")
-    st.caption(md(f"In the settings file, {settings_file()}; in force after a restart."))
+    say.caption(f"In the settings file, {settings_file()}; in force after a restart.")
     st.code(examples["settings"], language="toml")
     st.markdown("###### What is asked")
     st.code(examples["function"], language="python")
     st.code(examples["stages"], language="python")
     st.markdown("###### Which field enables what")
-    head = tag("tr", *(tag("th", text) for text in HEAD))
-    rows = (
-        tag("tr", tag("td", tag("code", row["name"])), tag("td", row["unlocks"]), tag("td", row["fate"]))
-        for row in guide["field"]
-    )
-    show(tag("div", tag("div", table_of(head, rows), css="rs-wide"), css="rs"))
+    rows = [(tag("code", row["name"]), row["unlocks"], row["fate"]) for row in guide["field"]]
+    show(tag("div", tag("div", table(HEAD, rows), css="rs-wide"), css="rs"))
     st.caption("docs/your-pipeline.md shows the way from LangChain, LlamaIndex, Haystack and FastAPI.")
