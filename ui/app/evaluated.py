@@ -149,12 +149,13 @@ def to_sessions(evaluation: Evaluation, question: str, run: str = "") -> str:
 
 def once(evaluation: Evaluation, *key: Any, compute: Callable[[], T]) -> T:
     """Return `compute()`, remembered under `key` until the folder of the evaluation changes."""
-    found: T = _computed((str(evaluation.folder), experiment_store.stamp(evaluation.folder), *key), compute)
+    found: T = remember((str(evaluation.folder), experiment_store.stamp(evaluation.folder), *key), compute)
     return found
 
 
 @st.cache_resource(max_entries=128, show_spinner="Computing")
-def _computed(key: tuple[Any, ...], _compute: Callable[[], Any]) -> Any:  # noqa: ARG001 - the cache key
+def remember(key: tuple[Any, ...], _compute: Callable[[], Any]) -> Any:  # noqa: ARG001 - the cache key
+    """Return `_compute()`, remembered under `key`."""
     return _compute()
 
 

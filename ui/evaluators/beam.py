@@ -11,20 +11,12 @@ from core.domain.format import milliseconds
 from core.domain.outputs import Segment, SegmentTree
 from core.domain.types import RouteResult, Run, Span
 from core.steps.beam import WEIGHTS, in_order, rescore, support_of, trees
-from ui.app.markup import EMPTY, cut, join, md, show, table_of, tag
+from ui.app.markup import EMPTY, cut, join, md, show, table, tag
 from ui.app.names import title_of
 
 NO_SEGMENTS = "No route of this run wrote alternative segments."
 MAX_WEIGHT = 10.0  # that a weight can be set to
 RANGES = {"relevance": (0.0, 1.0), "support": (0.0, 1.0), "utility": (-1.0, 1.0)}
-
-
-def branches(run: Run) -> Markup:
-    """Return every tree of the run as the route chose from it, or a note if there is none."""
-    found = trees(run)
-    if not found:
-        return tag("div", NO_SEGMENTS, css="rs dim")
-    return tag("div", *(_block(run, result, span, tree) for result, span, tree in found), css="rs")
 
 
 def draw(run: Run) -> None:
@@ -64,28 +56,15 @@ def _block(
 ) -> Markup:
     """Return a tree as the route chose from it, or ranked by other weights with paths in `ends` cut short."""
     facts = f"  {span.name} · {milliseconds(span.ms)}"
+    if ends is None:
+        why = join([tag("b", cut(tree.decision, 80)), tag("span", f"  {cut(tree.why, 240)}", css="dim")])
+    else:
+        cut_short = f"; {len(ends)} paths end early, where the run did not continue them" if ends else ""
+        why = tag("b", "ranked with other weights than in the run, using stored segments only", cut_short)
     rows = [_row(run, at, branch) for at, branch in in_order(tree.branches)]
-    names = ("Segment", "Passage", "Relevance", "Support", "Utility")
-    head = tag("tr", *(tag("th", name) for name in names), tag("th", "Score", css="num"))
-    return tag(
-        "div",
-        tag("h4", result.title, tag("span", facts, css="dim")),
-        _describe_tree(tree) if ends is None else _anew(ends),
-        table_of(head, rows),
-        css="rs-block",
-    )
-
-
-def _describe_tree(tree: SegmentTree) -> Markup:
-    return tag("div", tag("b", cut(tree.decision, 80)), tag("span", f"  {cut(tree.why, 240)}", css="dim"))
-
-
-def _anew(ends: tuple[int, ...]) -> Markup:
-    """Describe what ranking by other weights leaves open."""
-    note = "ranked with other weights than in the run, using stored segments only"
-    if ends:
-        note += f"; {len(ends)} paths end early, where the run did not continue them"
-    return tag("div", tag("b", note))
+    heads = ("Segment", "Passage", "Relevance", "Support", "Utility", "Score")
+    title = tag("h4", result.title, tag("span", facts, css="dim"))
+    return tag("div", title, tag("div", why), table(heads, rows, numbers={5}), css="rs-block")
 
 
 def _row(run: Run, at: int, branch: Segment) -> Markup:

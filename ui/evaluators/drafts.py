@@ -7,9 +7,9 @@ from markupsafe import Markup
 from core.analysis.answers import Writing, writing
 from core.analysis.run_view import Recorded
 from core.domain.format import milliseconds
-from core.domain.outputs import ClaimChanges, Criticised, Critique
+from core.domain.outputs import ClaimChanges, Critique
 from core.domain.types import RouteResult, Run
-from ui.app.markup import EMPTY, cut, join, table_of, tag
+from ui.app.markup import EMPTY, cut, join, table, tag
 from ui.components.rewrites import word_diff
 
 WORDS = {"kept": "unchanged", "changed": "verdict changed", "added": "new", "dropped": "removed"}
@@ -42,43 +42,20 @@ def _draft(number: int, step: Recorded[Critique], before: str | None, kept: bool
         tag("span", "final answer", css="chip accent") if kept else EMPTY,
     )
     text = one.draft if before is None else word_diff(before, one.draft)
-    rows = [_claim(claim, _became(changes, claim)) for claim in one.claims]
-    rows += [_gone(claim) for claim in changes.dropped]
-    heads = tag(
-        "tr", tag("th", "Claim"), tag("th", "Supported by passages"), tag("th", "Since the previous draft")
-    )
-    table = table_of(heads, rows) if rows else EMPTY
+    rows = []
+    for claim in one.claims:
+        said = {True: "supported", False: "not supported", None: "not judged"}[claim.supported]
+        where = f" [{claim.passage}]" if claim.passage is not None else ""
+        why = tag("div", cut(claim.why, 200), css="dim", dir="auto") if claim.why else EMPTY
+        verdict = tag("span", said + where, css="bad" if claim.supported is False else "")
+        became = next((text for name, text in WORDS.items() if claim.claim in getattr(changes, name)), "")
+        rows.append((cut(claim.claim, 300), join([verdict, why]), (became, "dim")))
+    rows += [(tag("del", cut(gone, 300)), EMPTY, (WORDS["dropped"], "dim")) for gone in changes.dropped]
+    claims = EMPTY
+    if rows:
+        claims = table(("Claim", "Supported by passages", "Since the previous draft"), rows)
     feedback = tag("div", "Feedback: ", one.feedback, css="dim", dir="auto") if one.feedback else EMPTY
     decided = tag(
         "div", tag("span", cut(one.decision, 80), css="chip accent"), tag("span", f"  {one.why}", css="dim")
     )
-    return join([head, tag("div", text, css="rs-quote", dir="auto"), table, feedback, decided])
-
-
-def _became(changes: ClaimChanges, claim: Criticised) -> str:
-    """Describe how a claim changed since the previous draft; "" for a first draft."""
-    return next((said for name, said in WORDS.items() if claim.claim in getattr(changes, name)), "")
-
-
-def _claim(claim: Criticised, became: str) -> Markup:
-    said = {True: "supported", False: "not supported", None: "not judged"}[claim.supported]
-    where = f" [{claim.passage}]" if claim.passage is not None else ""
-    return tag(
-        "tr",
-        tag("td", cut(claim.claim, 300), dir="auto"),
-        tag(
-            "td",
-            tag("span", said + where, css="bad" if claim.supported is False else ""),
-            tag("div", cut(claim.why, 200), css="dim", dir="auto") if claim.why else EMPTY,
-        ),
-        tag("td", became, css="dim"),
-    )
-
-
-def _gone(claim: str) -> Markup:
-    return tag(
-        "tr",
-        tag("td", tag("del", cut(claim, 300)), dir="auto"),
-        tag("td", ""),
-        tag("td", WORDS["dropped"], css="dim"),
-    )
+    return join([head, tag("div", text, css="rs-quote", dir="auto"), claims, feedback, decided])

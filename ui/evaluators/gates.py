@@ -10,7 +10,8 @@ from core.domain.types import Run
 from ui.app import address
 from ui.app.choice import choice
 from ui.app.help_mark import term
-from ui.app.markup import cut, md, show, table_of, tag
+from ui.app.markup import cut, md, show, tag
+from ui.app.markup import table as cells
 from ui.components import saved_thresholds
 
 KIND = "gate_kind"
@@ -82,19 +83,16 @@ def describe_gates(found: list[Gate], at: float) -> str:
 
 def table(found: list[Gate], at: float) -> Markup:
     """Return a row for each route, best score first."""
-    heads = [tag("th", name) for name in ("Route", "Decision", "At this threshold")]
-    heads.insert(1, tag("th", "Score", css="num"))
     rows = [
-        tag(
-            "tr",
-            tag("td", gate.result.title),
-            tag("td", f"{gate.score:.3f}", css="num"),
-            tag("td", gate.decision),
-            tag("td", tag("b" if gate.decide(at) != gate.decision else "span", gate.decide(at))),
+        (
+            gate.result.title,
+            f"{gate.score:.3f}",
+            gate.decision,
+            tag("b" if gate.decide(at) != gate.decision else "span", gate.decide(at)),
         )
         for gate in sorted(found, key=lambda one: -one.score)
     ]
-    return table_of(tag("tr", *heads), rows)
+    return cells(("Route", "Score", "Decision", "At this threshold"), rows, numbers={1})
 
 
 def _share(text: str) -> float:

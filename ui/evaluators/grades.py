@@ -11,11 +11,13 @@ from core.analysis.grades import errors
 from core.analysis.run_view import Recorded, gradings
 from core.analysis.what_if.grading import again, at, bands, by_best, by_mean
 from core.domain.format import milliseconds
-from core.domain.outputs import Grading, PassageGrade, Round
+from core.domain.outputs import Grading, Round
 from core.domain.types import RouteResult, Run
 from core.evaluation.tuning.labelled_grades import SPENT, follows
 from ui.app import address
-from ui.app.markup import EMPTY, cut, join, md, show, table_of, tag
+from ui.app.choice import choice
+from ui.app.markup import EMPTY, cut, join, md, show, tag
+from ui.app.markup import table as table_of_cells
 from ui.app.names import tail, title_of
 from ui.app.plot import plot
 from ui.charts.grades import BANDS, describe_strip, grade_strip
@@ -40,7 +42,16 @@ def draw(run: Run, gold: Mapping[str, int]) -> tuple[RouteResult, Step, Edges] |
     found = steps(run)
     if not found:
         return None
-    name = _choose(found)
+    names = list(found)
+    name = choice(
+        "step",
+        STEP,
+        "Graded by",
+        names,
+        format_func=lambda name: _named(names, found, name),
+        width=520,
+        disabled=len(names) == 1,
+    )
     result, step = found[name]
     grading, judged = step.output, by_mean(step.output)
     if judged is not None:
@@ -60,24 +71,6 @@ def draw(run: Run, gold: Mapping[str, int]) -> tuple[RouteResult, Step, Edges] |
     plot(figure, f"strip-{name}", told, table=False)
     show(tag("div", table(run, gold, grading, low, high), css="rs"))
     return result, step, (low, high)
-
-
-def _choose(found: Mapping[str, tuple[RouteResult, Step]]) -> str:
-    names = list(found)
-    address.take("step", STEP, address.one_of(names))
-    if st.session_state.get(STEP) not in names:
-        st.session_state[STEP] = names[0]
-    chosen: str = st.selectbox(
-        "Graded by",
-        names,
-        key=STEP,
-        format_func=lambda name: _named(names, found, name),
-        width=520,
-        persist_state="session",
-        disabled=len(names) == 1,
-    )
-    address.keep("step", chosen if chosen != names[0] else None)
-    return chosen
 
 
 def _named(names: list[str], found: Mapping[str, tuple[RouteResult, Step]], name: str) -> str:
@@ -135,26 +128,12 @@ def read_edges(text: str) -> Edges:
 def _of_mean(run: Run, name: str, result: RouteResult, step: Step, judged: Round) -> Edges:
     """Draw the controls of a step that decides by the mean grade of a round, and what they decide."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        threshold = st.slider(
-            "Mean grade that passes (1 to 5)",
-            1.0,
-            5.0,
-            min(5.0, max(1.0, judged.threshold)),
-            0.01,
-            key=f"mean:{run.id}:{name}",
-            width=420,
-            persist_state="session",
-        )
-        gain = st.slider(
-            "Minimum gain over the previous round",
-            0.0,
-            4.0,
-            min(4.0, max(0.0, judged.gain)),
-            0.01,
-            key=f"gain:{run.id}:{name}",
-            width=320,
-            persist_state="session",
-        )
+        label, key = "Mean grade that passes (1 to 5)", f"mean:{run.id}:{name}"
+        stored_at = min(5.0, max(1.0, judged.threshold))
+        threshold = st.slider(label, 1.0, 5.0, stored_at, 0.01, key=key, width=420, persist_state="session")
+        label, key = "Minimum gain over the previous round", f"gain:{run.id}:{name}"
+        stored_gain = min(4.0, max(0.0, judged.gain))
+        gain = st.slider(label, 0.0, 4.0, stored_gain, 0.01, key=key, width=320, persist_state="session")
     decision, reason = again(judged, threshold, gain)
     mean = "no grades" if judged.mean is None else f"mean grade {judged.mean:.2f} of 5"
     changed = (threshold, gain) != (judged.threshold, judged.gain)
@@ -220,20 +199,21 @@ def table(run: Run, gold: Mapping[str, int], grading: Grading, low: float, high:
     """Return every graded passage with its label, grade, and place before and after; ungraded ones apart."""
     now, then = _bands(grading, low, high), _bands(grading, grading.low, grading.high)
     graded = sorted((one for one in grading.grades if one.id in now), key=lambda one: -(one.grade or 0.0))
-    heads = [
-        tag("th", "Passage"),
-        tag("th", "Label"),
-        tag("th", "Grade", css="num"),
-        tag("th", ""),
-        tag("th", "Why"),
-    ]
-    rows = [_row(run, gold, one, now[one.id], then[one.id]) for one in graded]
+    rows = []
+    for one in graded:
+        label, band, was = gold.get(one.id), now[one.id], then[one.id]
+        mark = EMPTY
+        if label is not None:
+            mark = tag("span", f"◆ {label}", css="chip accent" if label else "chip")
+        moved = join([tag("b", band), tag("span", f" was {was}", css="dim")]) if band != was else band
+        title, why = cut(title_of(run, one.id), 90), cut(one.why, 160)
+        rows.append((title, mark, f"{one.grade or 0.0:.3f}", (moved, "nowrap"), (why, "dim")))
     failed = [
         tag("div", f"{cut(title_of(run, id), 90)}: {cut(why, 200)}", css="bad", dir="auto")
         for id, why in errors(grading)
     ]
     apart = tag("div", tag("b", "Not graded, so neither pass nor fail"), *failed) if failed else EMPTY
-    body = table_of(tag("tr", *heads), rows)
+    body = table_of_cells(("Passage", "Label", "Grade", "", "Why"), rows, numbers={2})
     return tag("div", body, apart, css="rs-block")
 
 
@@ -244,24 +224,3 @@ def _bands(grading: Grading, low: float, high: float) -> dict[str, str]:
         for (name, _), some in zip(BANDS, (found.above, found.between, found.below), strict=True)
         for one in some
     }
-
-
-def _row(run: Run, gold: Mapping[str, int], one: PassageGrade, now: str, then: str) -> Markup:
-    label = gold.get(one.id)
-    mark = tag("span", f"◆ {label}", css="chip accent" if label else "chip") if label is not None else EMPTY
-    band = [
-        tag("b" if now != then else "span", now),
-        tag("span", f" was {then}", css="dim") if now != then else "",
-    ]
-    return tag(
-        "tr",
-        tag(
-            "td",
-            cut(title_of(run, one.id), 90),
-            dir="auto",
-        ),
-        tag("td", mark),
-        tag("td", f"{one.grade or 0.0:.3f}", css="num"),
-        tag("td", *band, css="nowrap"),
-        tag("td", cut(one.why, 160), css="dim", dir="auto"),
-    )

@@ -12,7 +12,8 @@ from core.analysis.grades import JUDGING, decided, findings, held
 from core.domain.types import Run
 from core.routes.registry import routes
 from core.steps.beam import trees
-from ui.app.markup import cut, join, md, show, tag
+from ui.app import say
+from ui.app.markup import cut, join, show, tag
 from ui.app.tabs import tabs
 from ui.components import gold as labels
 from ui.evaluators import beam, gates, grades, sentence_filter, thresholds, trust
@@ -20,6 +21,7 @@ from ui.evaluators.decisions import path
 from ui.evaluators.drafts import drafts
 
 TAB = "evaluators_tab"
+KINDS = ("Grades", "Decisions", "Passed and dropped", "Drafts", "Branches")
 MAX_SENTENCES = 6  # sentences about passages, and lines of decisions, that are shown at once
 
 
@@ -29,22 +31,14 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
     views = _views(run, gold)
     if not views:
         st.subheader("No route of this run graded or decided anything", anchor=False)
-        st.caption(md(f"Run a question with a route that does: {_judging()}."))
+        say.caption(f"Run a question with a route that does: {_judging()}.")
         st.page_link("compare.py", label="Go to Compare")
         return
     words(run, gold)
-    if st.query_params.get("tab") == "Kept and dropped":  # what links called it before
-        st.query_params["tab"] = "Passed and dropped"
     tabs(views, TAB)
-    lacking = [
-        name
-        for name in ("Grades", "Decisions", "Passed and dropped", "Drafts", "Branches")
-        if name not in views
-    ]
+    lacking = [name.lower() for name in KINDS if name not in views]
     if lacking:
-        st.caption(
-            md(f"Not in this run: {', '.join(lacking).lower()}. Routes that may have them: {_judging()}.")
-        )
+        say.caption(f"Not in this run: {', '.join(lacking)}. Routes that may have them: {_judging()}.")
 
 
 def words(run: Run, gold: Mapping[str, int]) -> None:
@@ -59,38 +53,36 @@ def words(run: Run, gold: Mapping[str, int]) -> None:
     ways = Counter(way for _, way in decided(run))
     titles = {way: [result.title for result, one in decided(run) if one == way] for way in ways}
     rows = sorted(ways, key=lambda way: (ways[way] > 3, -way.count("→")))
-    lines = [
-        tag(
-            "li",
-            tag("b", ", ".join(cut(one, 40) for one in titles[way][:3])),
-            f" and {ways[way] - 3} more: " if ways[way] > 3 else ": ",
-            cut(way, 200),
-        )
-        for way in rows[:MAX_SENTENCES]
-    ]
-    rest = len(rows) - MAX_SENTENCES
-    if rest > 0:
+    lines = []
+    for way in rows[:MAX_SENTENCES]:
+        names = ", ".join(cut(one, 40) for one in titles[way][:3])
+        more_of_it = f" and {ways[way] - 3} more: " if ways[way] > 3 else ": "
+        lines.append(tag("li", tag("b", names), more_of_it, cut(way, 200)))
+    if (rest := len(rows) - MAX_SENTENCES) > 0:
         lines.append(tag("li", f"{rest} more: see Decisions", css="dim"))
-    body = [tag("li", one, dir="auto") for one in told]
-    head = [tag("div", tag("b", "Decisions"))] if lines else []
-    show(
-        tag("div", tag("ul", *body), *head, tag("ul", *lines) if lines else "", css="rs rs-evaluators-words")
-    )
+    body = [tag("ul", *(tag("li", one, dir="auto") for one in told))]
+    if lines:
+        body += [tag("div", tag("b", "Decisions")), tag("ul", *lines)]
+    show(tag("div", *body, css="rs rs-evaluators-words"))
 
 
 def _views(run: Run, gold: Mapping[str, int]) -> dict[str, Callable[[], None]]:
-    views: dict[str, Callable[[], None]] = {}
-    if grades.steps(run):
-        views["Grades"] = lambda: _grades(run, gold)
-    if any(decisions(result) or warned(result) for result in run.results):
-        views["Decisions"] = lambda: _decisions(run)
-    if sentence_filter.steps(run):
-        views["Passed and dropped"] = lambda: sentence_filter.draw(run, gold, labels.gold_of(run).quotes)
-    if any(writing(result) for result in run.results):
-        views["Drafts"] = lambda: show(drafts(run))
-    if trees(run):
-        views["Branches"] = lambda: beam.draw(run)
-    return views
+    """Return the views of what this run has."""
+    quotes = labels.gold_of(run).quotes
+    any_of = {
+        "Grades": (grades.steps(run), lambda: _grades(run, gold)),
+        "Decisions": (
+            [one for one in run.results if decisions(one) or warned(one)],
+            lambda: _decisions(run),
+        ),
+        "Passed and dropped": (
+            sentence_filter.steps(run),
+            lambda: sentence_filter.draw(run, gold, quotes),
+        ),
+        "Drafts": ([one for one in run.results if writing(one)], lambda: show(drafts(run))),
+        "Branches": (trees(run), lambda: beam.draw(run)),
+    }
+    return {name: draw for name, (there, draw) in any_of.items() if there}
 
 
 def _grades(run: Run, gold: Mapping[str, int]) -> None:

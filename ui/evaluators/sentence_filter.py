@@ -13,7 +13,8 @@ from core.domain.format import milliseconds
 from core.domain.outputs import Selection, Sentence, SentenceFilter
 from core.domain.types import RouteResult, Run, Span
 from ui.app import address
-from ui.app.markup import EMPTY, cut, join, show, table_of, tag
+from ui.app.choice import choice
+from ui.app.markup import EMPTY, cut, join, show, table, tag
 from ui.app.names import title_of
 from ui.components import saved_thresholds
 
@@ -36,19 +37,15 @@ def draw(run: Run, gold: Mapping[str, int], quotes: Mapping[str, Sequence[str]])
     """Draw the chosen step, with its floor as a control if the stored scores reproduce what was kept."""
     found = steps(run)
     names = list(found)
-    address.take("cut", CUT, address.one_of(names))
-    if st.session_state.get(CUT) not in names:
-        st.session_state[CUT] = names[0]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        name = st.selectbox(
+        name = choice(
+            "cut",
+            CUT,
             "Filtered by",
             names,
-            key=CUT,
             width=460,
-            persist_state="session",
             format_func=lambda one: _named(names, found, one),
         )
-        address.keep("cut", name if name != names[0] else None)
         result, step = found[name]
         kept = step.output
         stored = kept.floor if isinstance(kept, Selection) else floor_of(kept)
@@ -109,12 +106,7 @@ def _passages(
     if lost:
         passed += f"; {len(lost)} labelled dropped"
     rows = [
-        tag(
-            "tr",
-            tag("td", _label(gold, id), cut(title_of(run, id), 90), dir="auto"),
-            tag("td", f"{score:.3f}", css="num"),
-            _state(id in now, id in then),
-        )
+        (join([_label(gold, id), cut(title_of(run, id), 90)]), f"{score:.3f}", _state(id in now, id in then))
         for id, score in sorted(step.cosines.items(), key=lambda one: -one[1])
     ]
     return _framed(result, span, passed, f", threshold {floor:.3g}", "Passage", rows)
@@ -143,28 +135,27 @@ def _block(
         )
         passed += f"; {held} of {total} with labelled quotes"
     rule = "" if floor is None else f", threshold {floor:.3g}; each passage's best sentence always passes"
-    rows = [
-        row
-        for id, some in after.items()
-        for row in (
-            _passage(run, id, some, gold),
-            *(
-                _strip(strip, old.kept, n in quoted[id])
-                for n, (strip, old) in enumerate(zip(some, before[id], strict=True))
-            ),
-        )
-    ]
+    rows: list[Sequence[object]] = []
+    for id, some in after.items():
+        title = join([_label(gold, id), tag("b", cut(title_of(run, id), 90))])
+        rows.append((title, "", (f"{sum(strip.kept for strip in some)} of {len(some)}", "dim")))
+        for n, (strip, old) in enumerate(zip(some, before[id], strict=True)):
+            mark = tag("span", "◆ ", title="labelled quote", css="new") if n in quoted[id] else EMPTY
+            text = join([mark, tag("span", cut(strip.text, STRIP_CHARACTERS))])
+            score = "–" if strip.score is None else f"{strip.score:.2f}"
+            rows.append(((text, "" if strip.kept else "dim"), score, _state(strip.kept, old.kept)))
     return _framed(result, span, passed, rule, "Sentence", rows)
 
 
-def _framed(result: RouteResult, span: Span, passed: str, rule: str, what: str, rows: list[Markup]) -> Markup:
+def _framed(
+    result: RouteResult, span: Span, passed: str, rule: str, what: str, rows: Sequence[Sequence[object]]
+) -> Markup:
     facts = f"  {span.name} · {milliseconds(span.ms)}"
-    head = tag("tr", tag("th", what), tag("th", "Score", css="num"), tag("th", ""))
     return tag(
         "div",
         tag("h4", result.title, tag("span", facts, css="dim")),
         tag("div", tag("b", passed), tag("span", rule, css="dim")),
-        table_of(head, rows),
+        table((what, "Score", ""), rows, numbers={1}),
         css="rs-block",
     )
 
@@ -183,30 +174,11 @@ def _quoted(
     ]
 
 
-def _passage(run: Run, id: str, some: Sequence[Sentence], gold: Mapping[str, int]) -> Markup:
-    kept = f"{sum(strip.kept for strip in some)} of {len(some)}"
-    title = tag("b", cut(title_of(run, id), 90))
-    return tag(
-        "tr", tag("td", _label(gold, id), title, dir="auto"), tag("td", ""), tag("td", kept, css="dim")
-    )
-
-
-def _strip(strip: Sentence, before: bool, quoted: bool) -> Markup:
-    mark = tag("span", "◆ ", title="labelled quote", css="new") if quoted else EMPTY
-    text = tag("span", cut(strip.text, STRIP_CHARACTERS))
-    return tag(
-        "tr",
-        tag("td", join([mark, text]), css="" if strip.kept else "dim", dir="auto"),
-        tag("td", "–" if strip.score is None else f"{strip.score:.2f}", css="num"),
-        _state(strip.kept, before),
-    )
-
-
-def _state(now: bool, before: bool) -> Markup:
+def _state(now: bool, before: bool) -> object:
     word = "passed" if now else "dropped"
     if now != before:
-        return tag("td", tag("b", word), tag("span", f" was {'passed' if before else 'dropped'}", css="dim"))
-    return tag("td", word, css="" if now else "dim")
+        return join([tag("b", word), tag("span", f" was {'passed' if before else 'dropped'}", css="dim")])
+    return word if now else (word, "dim")
 
 
 def _label(gold: Mapping[str, int], id: str) -> Markup:

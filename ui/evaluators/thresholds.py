@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-import pandas as pd
 import streamlit as st
 
 from core.analysis.run_view import Recorded, below, gradings
@@ -12,13 +11,13 @@ from core.analysis.thresholds import changed, in_words
 from core.analysis.what_if.grading import ACTIONS, Edge, Tally, by_best, sweep, tally
 from core.domain.errors import RouteScopeError
 from core.domain.outputs import Grading
-from core.domain.program import COMMAND
 from core.domain.types import RouteResult, Run
-from core.evaluation.dataset import LabelledSet
+from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.tuning import batch_run as surveys
 from core.evaluation.tuning.labelled_grades import Graded, graded
 from core.routes.registry import routes
-from ui.app import account, address, opening, state
+from ui.app import account, evaluated, opening, say, state
+from ui.app.choice import choice
 from ui.app.markup import cut, md, show, tag
 from ui.app.plot import plot
 from ui.charts.grades import threshold_curves
@@ -28,6 +27,7 @@ from ui.components.batch_run import batch_ran
 from ui.evaluators.grades import Edges
 
 SPLIT, EDGE = "threshold_split", "threshold_edge"
+EDGES: tuple[Edge, ...] = ("high", "low")
 STORED_RUNS = 300  # of a corpus, the newest, that are looked through for labelled questions
 Asked = tuple[str, tuple[tuple[str, str], ...], RouteResult]  # question, (role, text) before it, result
 OVERFIT = (
@@ -44,10 +44,18 @@ def draw(run: Run, result: RouteResult, step: Recorded[Grading], edges: Edges) -
         st.caption("Only available for steps that decide by their best grade and two thresholds.")
         return
     if result.route not in routes():
-        st.caption(md(f"This version has no route {cut(result.route, 60)}, so it cannot be rerun."))
+        say.caption(f"This version has no route {cut(result.route, 60)}, so it cannot be rerun.")
         return
     found = _stored(run, result, step) if asks_model(result, step.span) else _surveyed(run, result, step)
-    if found is not None and found.cases:
+    if found is None:
+        return
+    left = {"a label of whether the corpus answers them": found.unlabelled, "grades": found.ungraded}
+    out = ", ".join(f"{count} without {what}" for what, count in left.items() if count)
+    how = "run now, without a model"
+    if asks_model(result, step.span):
+        how = f"from {len(found.cases)} stored runs of labelled questions"
+    say.caption(f"{len(found.cases)} questions, {how}.{f' Excluded: {out}.' if out else ''}")
+    if found.cases:
         _show(found, (grading.low, grading.high), edges)
 
 
@@ -55,15 +63,10 @@ def _surveyed(run: Run, result: RouteResult, grading: Recorded[Grading]) -> Grad
     """Return every labelled question's grades with the parameters of this run; calls no model."""
     known = batch_ran(run.corpus, result, dict(result.parameters), "grades", models=False)
     if known is None:
-        st.caption(
-            "Runs every labelled question through this route with the parameters of this run, without a "
-            "language "
-            "model or the web. The results are not stored."
-        )
+        st.caption("Runs every labelled question through this route, without a language model or the web.")
         return None
-    found = graded(known.labelled, _of(known.results, result.route), grading.span.name)
-    _count(found, "run now, without a model")
-    return found
+    results = {question: by[result.route] for question, by in known.results.items() if result.route in by}
+    return graded(known.labelled, results, grading.span.name)
 
 
 def _stored(run: Run, result: RouteResult, grading: Recorded[Grading]) -> Graded | None:
@@ -72,60 +75,36 @@ def _stored(run: Run, result: RouteResult, grading: Recorded[Grading]) -> Graded
     engine = state.engine()
     calls = sum(one.calls for one in below(result, grading.span))
     try:
-        labelled = _labelled(run.corpus, engine.corpus(run.corpus).fingerprint)
-    except RouteScopeError as error:
-        st.caption(md(str(error)))
-        return None
-    parameters = " ".join(
-        f"--parameter {result.route}.{name}={value}" for name, value in result.parameters.items()
-    )
-    st.caption(
-        md(
-            f"This evaluator calls a model: {calls} calls per question, about"
-            f" {calls * len(labelled.questions)} for all {len(labelled.questions)}."
-            " This page counts stored runs only. To measure all questions, run:"
+        fingerprint = engine.corpus(run.corpus).fingerprint
+        labelled: LabelledSet = evaluated.remember(
+            ("labelled", run.corpus, fingerprint), lambda: surveys.labelled(engine, run.corpus)
         )
+    except RouteScopeError as error:
+        say.caption(error)
+        return None
+    say.caption(
+        f"This evaluator calls a model: {calls} calls per question, about"
+        f" {calls * len(labelled.questions)} for all {len(labelled.questions)}."
+        " This page counts stored runs only; an evaluation measures all questions."
     )
-    st.code(
-        f"{COMMAND} eval {run.corpus} --routes {result.route} --split dev {parameters}".strip(),
-        language=None,
-    )
-    results = _runs(
-        engine.settings.home.as_posix(), run.corpus, run.fingerprint, result.route, _newest(run), run.id
-    )
-    found = graded(labelled, _same(labelled, results, grading.output.evaluator), grading.span.name)
-    _count(found, f"from {len(found.cases)} stored runs of labelled questions")
-    return found
+    evaluated.begin("Evaluate this route", "threshold_evaluate", [result.route])
+    rows = engine.store.sessions(corpus=run.corpus, limit=1) if engine.store is not None else []
+    newest = f"{rows[0].id} {account.key()}" if rows else ""
+    home, route = str(engine.settings.home), result.route
+    key = ("stored runs", home, run.corpus, run.fingerprint, route, newest, run.id)
+    results: list[Asked] = evaluated.remember(key, lambda: _runs(run, route))
+    return graded(labelled, _same(labelled, results, grading.output.evaluator), grading.span.name)
 
 
-@st.cache_resource(max_entries=8, show_spinner="Reading labels")
-def _labelled(corpus: str, fingerprint: str) -> LabelledSet:  # noqa: ARG001 - part of the cache key
-    return surveys.labelled(state.engine(), corpus)
-
-
-def _newest(run: Run) -> str:
-    store = state.engine().store
-    rows = store.sessions(corpus=run.corpus, limit=1) if store is not None else []
-    return f"{rows[0].id} {account.key()}" if rows else ""
-
-
-@st.cache_data(max_entries=20, show_spinner="Reading stored runs")
-def _runs(
-    home: str,  # noqa: ARG001 - part of the cache key
-    corpus: str,
-    fingerprint: str,
-    route: str,
-    newest: str,  # noqa: ARG001 - part of the cache key
-    run_id: str,  # noqa: ARG001 - part of the cache key
-) -> list[Asked]:
+def _runs(run: Run, route: str) -> list[Asked]:
     """Return question, history and the route's result from the newest stored runs on this corpus state."""
     engine = state.engine()
-    rows = engine.store.sessions(corpus=corpus, limit=STORED_RUNS) if engine.store is not None else []
+    rows = engine.store.sessions(corpus=run.corpus, limit=STORED_RUNS) if engine.store is not None else []
     found: list[Asked] = []
     for row in rows:
         if route in row.routes:
             one = engine.run(row.id)
-            if one.fingerprint == fingerprint:
+            if one.fingerprint == run.fingerprint:
                 turns = tuple((turn.role, turn.text) for turn in one.query.history)
                 found += [(one.query.text, turns, r) for r in one.results if r.route == route]
     return found
@@ -133,87 +112,49 @@ def _runs(
 
 def _same(labelled: LabelledSet, results: Sequence[Asked], evaluator: str) -> dict[str, RouteResult]:
     """Return each labelled question's newest result with grades of the same evaluator."""
-    by_text = {}
-    for text, turns, result in reversed(results):
-        if any(one.output.evaluator == evaluator for one in gradings(result)):
-            by_text[text, turns] = result
-    found = {}
-    for question in labelled.questions:
-        turns = tuple((turn.role, turn.text) for turn in question.query.history)
-        if (question.query.text, turns) in by_text:
-            found[question.id] = by_text[question.query.text, turns]
-    return found
 
+    def key(one: Question) -> tuple[str, tuple[tuple[str, str], ...]]:
+        return one.query.text, tuple((turn.role, turn.text) for turn in one.query.history)
 
-def _of(results: Mapping[str, Mapping[str, RouteResult]], route: str) -> dict[str, RouteResult]:
-    return {question: by[route] for question, by in results.items() if route in by}
-
-
-def _count(found: Graded, where: str) -> None:
-    left = []
-    if found.unlabelled:
-        left.append(f"{found.unlabelled} without a label of whether the corpus answers them")
-    if found.ungraded:
-        left.append(f"{found.ungraded} without grades")
-    out = f" Excluded: {', '.join(left)}." if left else ""
-    st.caption(md(f"{len(found.cases)} questions, {where}.{out}"))
+    by_text = {
+        (text, turns): result
+        for text, turns, result in reversed(results)
+        if any(one.output.evaluator == evaluator for one in gradings(result))
+    }
+    return {one.id: by_text[key(one)] for one in labelled.questions if key(one) in by_text}
 
 
 def _show(found: Graded, stored: Edges, tried: Edges) -> None:
     splits = sorted({case.split for case in found.cases if case.split})
-    names = ["all", *splits]
-    address.take("split", SPLIT, address.one_of(names))
-    address.take("edge", EDGE, address.one_of(["high", "low"]))
-    if st.session_state.get(SPLIT) not in names:
-        st.session_state[SPLIT] = "dev" if "dev" in splits else "all"
+    usual = "dev" if "dev" in splits else "all"
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        split = st.segmented_control("Questions", names, key=SPLIT, required=True, persist_state="session")
-        edge: Edge = (
-            st.segmented_control(
-                "Curve against the threshold",
-                ["high", "low"],
-                default="high",
-                key=EDGE,
-                required=True,
-                persist_state="session",
-            )
-            or "high"
-        )
-    address.keep("split", split)
-    address.keep("edge", edge if edge != "high" else None)
+        options = ["all", *splits]
+        split = choice("split", SPLIT, "Questions", options, usual=usual, segmented=True, always=True)
+        edge = choice("edge", EDGE, "Curve against the threshold", EDGES, segmented=True)
     if split != "dev":
         st.warning(OVERFIT)
     cases = tuple(case for case in found.cases if split in ("all", case.split))
     now, then = tally(cases, *tried), tally(cases, *stored)
     st.markdown(md(in_words(then, len(cases))))
+    at = EDGES.index(edge) - 1
+    rows, marks = [_row("stored", then)], {"stored": stored[at]}
     if tried != stored:
         st.markdown(md(changed(then, now)))
-    rows = [("stored", then), *([("tried", now)] if tried != stored else [])]
-    tables.show(_table(rows), hide_index=True, width="content", key="tallies")
-    marks = {"stored": stored[1] if edge == "high" else stored[0]}
-    if tried != stored:
-        marks["tried"] = tried[1] if edge == "high" else tried[0]
+        rows.append(_row("tried", now))
+        marks["tried"] = tried[at]
     figure = threshold_curves(sweep(cases, edge, *tried), edge, marks)
     alt = f"Decisions, precision, recall and wrong discards against the threshold “{edge}”. "
     plot(figure, f"curves-{edge}", alt + in_words(then, len(cases)))
+    tables.table(rows, "tallies", "Decisions with these thresholds", width="content")
 
 
-def _table(rows: Sequence[tuple[str, Tally]]) -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            {
-                "Thresholds": name,
-                "Low": round(one.low, 3),
-                "High": round(one.high, 3),
-                **{action.capitalize(): one.counts[action] for action in ACTIONS},
-                "Precision of “correct”": _share(one.precision),
-                "Recall": _share(one.recall),
-                "Wrong discards": one.discarded,
-            }
-            for name, one in rows
-        ]
-    )
-
-
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
+def _row(name: str, one: Tally) -> dict[str, object]:
+    return {
+        "Thresholds": name,
+        "Low": one.low,
+        "High": one.high,
+        **{action.capitalize(): one.counts[action] for action in ACTIONS},
+        "Precision of “correct”": one.precision,
+        "Recall": one.recall,
+        "Wrong discards": one.discarded,
+    }

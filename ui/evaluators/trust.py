@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import get_args
 
 import streamlit as st
 
 from core.analysis.run_view import gradings
 from core.backends import calibrations, evaluators
 from core.backends.calibrations import DECISIONS, DecisionCalibration
-from core.domain.errors import RouteScopeError
 from core.domain.outputs import Decision
 from core.domain.types import Run
 from core.evaluation.calibration import Reliability, read_reliability
 from core.steps.grade import CHECKED
-from ui.app import state
-from ui.app.markup import md
+from ui.app import say, state
 from ui.charts import describe_reliability, reliability_curve
 
 
@@ -24,28 +22,39 @@ def draw(run: Run) -> None:
     """Draw a reliability curve for each evaluator that graded here and was checked against labels."""
     curves: dict[str, Reliability] = {}
     told: list[str] = []
-    for name in _names(run):
-        try:
+    named = {grading.output.evaluator for result in run.results for grading in gradings(result)}
+    for name in (one for one in get_args(evaluators.Which) if one in named):
+        with say.errors():
             made = evaluators.read(name, state.engine().settings.home, run.corpus).made
-        except RouteScopeError as error:
-            st.caption(md(str(error)))
-            continue
-        curve = read_reliability(made.get("passages graded"))
-        if curve is not None:
-            curves[name] = curve
-            told.append(_made(name, made))
+            curve = read_reliability(made.get("passages graded"))
+            if curve is not None:
+                curves[name] = curve
+                sets = ", ".join(map(str, made.get("sets") or ["unnamed sets"]))
+                checked = (
+                    f"checked on {made.get('questions')} questions of {sets}, {made.get('figures from')}"
+                )
+                told.append(f"{name}: {checked}.")
     _show("How reliable these grades are", curves, told, "reliability")
 
 
 def judgements(run: Run) -> None:
-    """Draw a reliability curve for each calibrated judgement that a route used."""
+    """Draw a reliability curve for each calibrated judgement that the run's routes looked up."""
     curves: dict[str, Reliability] = {}
     told: list[str] = []
-    for calibration in _calibrations(run):
-        curve = read_reliability(calibration.reliability)
-        if curve is not None:
-            curves[calibration.decision] = curve
-            told.append(_carries(calibration))
+    looked_up = {
+        (str(span.output.details["about"]), str(span.output.details["model"]))
+        for result in run.results
+        for span in result.spans
+        if span.name == CHECKED and isinstance(span.output, Decision)
+    }
+    for decision in DECISIONS:
+        for model in sorted(model for about, model in looked_up if about == decision):
+            with say.errors():
+                found = calibrations.read(decision, model, state.engine().settings.home)
+                curve = read_reliability(found.reliability) if found else None
+                if found is not None and curve is not None:
+                    curves[found.decision] = curve
+                    told.append(_carries(found))
     _show("How reliable the model's judgements are", curves, told, "judgements")
 
 
@@ -53,32 +62,10 @@ def _show(label: str, curves: Mapping[str, Reliability], told: list[str], key: s
     if not curves:
         return
     with st.expander(label):
-        st.caption(md(" ".join(told)))
-        figure = reliability_curve(curves)
+        say.caption(" ".join(told))
         alt = describe_reliability(curves)
-        st.plotly_chart(figure, theme=None, width="content", key=key, alt=alt)
-        st.caption(md(alt))
-
-
-def _calibrations(run: Run) -> list[DecisionCalibration]:
-    """Return the calibrations that the run's routes looked up for their model."""
-    looked_up = {
-        (str(span.output.details["about"]), str(span.output.details["model"]))
-        for result in run.results
-        for span in result.spans
-        if span.name == CHECKED and isinstance(span.output, Decision)
-    }
-    found = []
-    for about in DECISIONS:
-        for model in sorted(model for name, model in looked_up if name == about):
-            try:
-                calibration = calibrations.read(about, model, state.engine().settings.home)
-            except RouteScopeError as error:
-                st.caption(md(str(error)))
-                continue
-            if calibration is not None:
-                found.append(calibration)
-    return found
+        st.plotly_chart(reliability_curve(curves), theme=None, width="content", key=key, alt=alt)
+        say.caption(alt)
 
 
 def _carries(calibration: DecisionCalibration) -> str:
@@ -92,13 +79,3 @@ def _carries(calibration: DecisionCalibration) -> str:
     if apart:
         text += f"; balanced accuracy by the threshold of the other sets: {', '.join(apart)}"
     return f"{text}."
-
-
-def _names(run: Run) -> list[evaluators.Which]:
-    named = {grading.output.evaluator for result in run.results for grading in gradings(result)}
-    return [name for name in get_args(evaluators.Which) if name in named]
-
-
-def _made(name: str, made: Mapping[str, Any]) -> str:
-    sets = ", ".join(map(str, made.get("sets") or ["unnamed sets"]))
-    return f"{name}: checked on {made.get('questions')} questions of {sets}, {made.get('figures from')}."

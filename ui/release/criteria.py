@@ -13,6 +13,8 @@ from core.evaluation.finding import MARGIN
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.measured import Measured, derived
 from ui.app import address, help_mark
+from ui.app.choice import choice
+from ui.app.help_mark import term
 
 NONE = "none"  # in the address: no limit
 METRIC = "release_metric"
@@ -65,21 +67,16 @@ LIMITS = (
 
 def chosen(measured: Measured) -> Criteria:
     """Draw the controls and give the criteria; each that is not as derived is in the address."""
-    metrics = list(measured.metrics())
-    address.take("metric", METRIC, address.one_of(metrics))
-    if st.session_state.get(METRIC) not in metrics:
-        st.session_state[METRIC] = metrics[0]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="release_limits"):
-        metric: str = st.selectbox(
+        metric = choice(
+            "metric",
+            METRIC,
             "Quality is",
-            metrics,
-            key=METRIC,
+            list(measured.metrics()),
             width=200,
-            persist_state="session",
             format_func=titled,
-            help=help_mark.metric(st.session_state[METRIC]),
+            help=help_mark.metric(st.session_state.get(METRIC) or next(iter(measured.metrics()))),
         )
-        address.keep("metric", None if metric == metrics[0] else metric)
         begin = derived(measured, metric)
         limits = {
             one.field: _limit(one, f"{measured.name}:{metric}", getattr(begin, one.field)) for one in LIMITS
@@ -130,7 +127,7 @@ def _limit(one: Limit, of: str, begin: float | None) -> float | None:
         step=one.step,
         key=key,
         width=160,
-        help=help_mark.term(one.about, one.told) if one.about else one.told,
+        help=term(one.about, one.told) if one.about else one.told,
         placeholder="no limit",
         format="%.0f" if one.step >= 50 else "%.2f",
         persist_state="session",
@@ -144,7 +141,7 @@ def _switch(parameter: str, label: str, begin: bool, told: str, about: str) -> b
     key = f"release_{parameter}"
     address.take(parameter, key, {"yes": True, "no": False}.__getitem__)
     st.session_state.setdefault(key, begin)
-    value = st.toggle(label, key=key, help=help_mark.term(about, told), persist_state="session")
+    value = st.toggle(label, key=key, help=term(about, told), persist_state="session")
     address.keep(parameter, None if value == begin else "yes" if value else "no")
     return bool(value)
 

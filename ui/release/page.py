@@ -9,17 +9,19 @@ import streamlit as st
 from core.analysis.metrics import titled
 from core.domain.errors import RouteScopeError
 from core.domain.format import number
-from core.evaluation import experiment_store
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.finding import count
 from core.evaluation.power import rounded
 from core.evaluation.release import text
-from core.evaluation.release.criteria import Criteria, command
+from core.evaluation.release.criteria import command
 from core.evaluation.release.gate import Decision, decide
 from core.evaluation.release.measured import Measured, of_evaluation
+from core.evaluation.release.module import module
 from core.evaluation.release.report import limits, report
 from core.evaluation.release.snapshot import snapshot
-from ui.app import account, evaluated, opened
+from ui.app import account, evaluated, opened, say, state
+from ui.app.choice import choice
+from ui.app.evaluated import once
 from ui.app.help_mark import term
 from ui.app.markup import md, show, tag
 from ui.app.plot import plot
@@ -27,11 +29,11 @@ from ui.app.tabs import tabs
 from ui.charts.intervals import of_verdict
 from ui.charts.tradeoff import tradeoff
 from ui.components import settle
-from ui.release import against as against_view
+from ui.release import comparisons, regressions, table
 from ui.release import criteria as criteria_view
-from ui.release import ladder, module, regressions, table, worse
 
 TAB = "release_tab"
+FILE = "route.py"
 
 
 def draw() -> None:
@@ -39,10 +41,11 @@ def draw() -> None:
     evaluation = evaluated.chosen()
     if evaluation is not None:
         try:
-            _decided(_measured(evaluation), evaluation)
+            measured = once(evaluation, "measured", compute=lambda: of_evaluation(evaluation))
+            _decided(measured, evaluation)
         except RouteScopeError as error:
-            st.info(md(f"{error}."))
-            st.page_link("evaluate.py", label="Go to Evaluate")
+            say.info(f"{error}.")
+            evaluated.begin("Evaluate routes", "release_evaluate")
     opened.link()
 
 
@@ -52,32 +55,37 @@ def _decided(measured: Measured, evaluation: Evaluation) -> None:
     with right:
         st.markdown("**What a route must meet**", help=term("release criteria"))
         criteria = criteria_view.chosen(measured)
-    decision = _decision(
-        str(evaluation.folder), experiment_store.stamp(evaluation.folder), criteria, measured
-    )
+    decision: Decision = once(evaluation, "release", criteria, compute=lambda: decide(measured, criteria))
     with card:
         _card(decision, evaluation)
     with left:
-        _figure(decision)
+        points = {one.route: (one.mean, one.p95_ms or one.p50_ms) for one in decision.candidates}
+        figure = tradeoff(
+            points,
+            {one.route: one.title for one in decision.candidates},
+            decision.baseline,
+            metric=titled(criteria.metric),
+            cost="95th percentile latency (p95)",
+            time=True,
+            region=(criteria.minimum, criteria.max_p95_ms),
+        )
+        plot(figure, "release_front", text.headline(decision), table=False)
         regressions.summary(measured, decision)
     with st.expander("Why"):
-        for sentence in (f"**{md(text.headline(decision))}**", *map(md, text.why(decision))):
-            st.markdown(sentence)
-        for sentence in text.equal(decision):
+        st.markdown(f"**{md(text.headline(decision))}**")
+        for sentence in (*text.why(decision), *text.equal(decision)):
             st.markdown(md(sentence))
-    tabs(
-        {
-            "Criteria": partial(_table, measured, decision),
-            "What it rests on": partial(_rests, decision),
-            "What it does worse": partial(worse.draw, measured, decision),
-            "Regressions": partial(regressions.draw, measured, decision),
-            "Ladder": partial(ladder.draw, measured, decision),
-            "Against a release": partial(against_view.draw, measured, decision),
-            "Report and build": partial(_taken, measured, decision),
-            "Python module": partial(module.draw, measured, decision),
-        },
-        TAB,
-    )
+    views = {
+        "Criteria": _criteria,
+        "What it rests on": _rests,
+        "What it does worse": comparisons.worse,
+        "Regressions": regressions.draw,
+        "Ladder": table.ladder,
+        "Against a release": comparisons.against,
+        "Report and build": _taken,
+        "Python module": _module,
+    }
+    tabs({name: partial(view, measured, decision) for name, view in views.items()}, TAB)
 
 
 def _card(decision: Decision, evaluation: Evaluation) -> None:
@@ -113,116 +121,90 @@ def _card(decision: Decision, evaluation: Evaluation) -> None:
     if decision.chosen is None:
         settle.button(evaluation, verdict.open_pair, "release_settle")
     else:
-        st.button("Report and build", key="release_next", type="primary", on_click=_report)
+        to = (TAB, "Report and build")
+        st.button(to[1], key="release_next", type="primary", on_click=st.session_state.__setitem__, args=to)
 
 
-def _report() -> None:
-    st.session_state[TAB] = "Report and build"
-
-
-def _figure(decision: Decision) -> None:
-    """Draw quality against time, with the region that the limits allow."""
-    criteria = decision.criteria
-    points = {one.route: (one.mean, one.p95_ms or one.p50_ms) for one in decision.candidates}
-    figure = tradeoff(
-        points,
-        {one.route: one.title for one in decision.candidates},
-        decision.baseline,
-        metric=titled(criteria.metric),
-        cost="95th percentile latency (p95)",
-        time=True,
-        region=(criteria.minimum, criteria.max_p95_ms),
-    )
-    plot(figure, "release_front", text.headline(decision), table=False)
-
-
-def _table(measured: Measured, decision: Decision) -> None:
-    show(table.table(decision))
+def _criteria(measured: Measured, decision: Decision) -> None:
+    show(table.criteria(decision))
     st.markdown("**What the labelled set can and cannot show**", help=term("detectable difference"))
     st.markdown("\n".join(f"- {md(sentence)}" for sentence in limits(measured, decision)))
 
 
-def _rests(decision: Decision) -> None:
+def _rests(_measured: Measured, decision: Decision) -> None:
     verdict = decision.verdict
     if not verdict.pairs:
         st.caption("Only one route may ship, so there is nothing to compare.")
         return
     route = decision.titled(verdict.pairs[0].route)
+    about = f"{titled(decision.criteria.metric)}, {route} minus the other"
     st.caption(
-        md(
-            f"{route} minus each other route, in {titled(decision.criteria.metric)}. A route may ship if "
-            f"every interval lies right of the dashed line, at minus the margin of {verdict.margin:g}."
-        ),
+        "A route may ship if every interval lies right of the dashed line, at minus the margin of "
+        f"{verdict.margin:g}.",
         help=term("margin"),
     )
-    about = f"{titled(decision.criteria.metric)}, {route} minus the other"
-    figure = of_verdict(verdict, decision.titled, about)
-    plot(figure, "release_rests", text.headline(decision))
+    plot(of_verdict(verdict, decision.titled, about), "release_rests", text.headline(decision))
 
 
 def _taken(measured: Measured, decision: Decision) -> None:
-    against = against_view.found(measured, decision)
-    stem = f"release-{measured.name}"
+    against, stem = comparisons.snapshot_diff(measured, decision), f"release-{measured.name}"
     with st.container(horizontal=True):
-        st.download_button(
-            "Report (HTML)",
-            account.by_me(lambda: report(measured, decision, against)),
-            f"{stem}.html",
-            "text/html",
-            on_click="ignore",
-            key="release_html",
-            **account.needs("release"),
-        )
-        st.download_button(
-            "Report (Markdown)",
-            account.by_me(lambda: report(measured, decision, against, kind="markdown")),
-            f"{stem}.md",
-            "text/markdown",
-            on_click="ignore",
-            key="release_md",
-            **account.needs("release"),
-        )
-        st.download_button(
-            "Snapshot (JSON)",
-            account.by_me(lambda: snapshot(measured, decision)),
-            f"{stem}.json",
-            "application/json",
-            on_click="ignore",
-            key="release_json",
-            **account.needs("release"),
-        )
-    st.caption(
-        "The report is one file with the decision, its reasons and its limits. The snapshot contains every"
-        " figure and each question's values, to compare the next release with."
+        for label, made, ending, mime in (
+            ("Report (HTML)", lambda: report(measured, decision, against), "html", "text/html"),
+            (
+                "Report (Markdown)",
+                lambda: report(measured, decision, against, kind="markdown"),
+                "md",
+                "text/markdown",
+            ),
+            ("Snapshot (JSON)", lambda: snapshot(measured, decision), "json", "application/json"),
+        ):
+            st.download_button(
+                label,
+                account.by_me(made),
+                f"{stem}.{ending}",
+                mime,
+                on_click="ignore",
+                key=f"release_{ending}",
+                **account.needs("release"),
+            )
+    st.caption("The snapshot contains every figure and each question's values, to compare a later release.")
+    for purpose, given in (
+        ("In CI, this command exits with 0 if a route is decided to ship, and with 1 otherwise:", "html"),
+        ("For the next release, this command fails only on a drop that is shown:", "json"),
+    ):
+        st.markdown(purpose)
+        option = {"report" if given == "html" else "against": f"{stem}.{given}"}
+        line = command(measured.name, decision.criteria, **option)
+        st.code(line, language="bash", wrap_lines=True)
+
+
+def _module(measured: Measured, decision: Decision) -> None:
+    """Choose a route, read its Python module, download it."""
+    evaluation = measured.evaluation
+    if evaluation is None:
+        st.caption("Only the figures are available. Open the evaluation to export one of its routes.")
+        return
+    routes, spec = list(measured.routes), evaluation.spec
+    chosen = decision.chosen or decision.nearest
+    name = choice(
+        "export",
+        "export_route",
+        "Route",
+        routes,
+        usual=chosen if chosen in routes else None,
+        format_func=measured.title,
+        width=420,
     )
-    st.markdown("In CI, this command exits with 0 if a route is decided to ship, and with 1 otherwise:")
-    st.code(
-        command(measured.name, decision.criteria, report=f"{stem}.html"), language="bash", wrap_lines=True
+    source = module(
+        state.engine(),
+        name,
+        spec["corpus"],
+        (spec.get("parameters") or {}).get(name, {}),
+        evidence=spec.get("evidence"),
+        purpose=f"as measured in evaluation {evaluation.name}",
+        file=FILE,
     )
-    st.markdown("For the next release, this command fails only on a drop that is shown:")
-    st.code(
-        command(measured.name, decision.criteria, against=f"{stem}.json"), language="bash", wrap_lines=True
-    )
-
-
-def _measured(evaluation: Evaluation) -> Measured:
-    return _kept(str(evaluation.folder), experiment_store.stamp(evaluation.folder), evaluation)
-
-
-@st.cache_resource(max_entries=4, show_spinner=False)
-def _kept(
-    folder: str,  # noqa: ARG001 - part of the cache key
-    stamp: tuple[float, ...],  # noqa: ARG001 - part of the cache key
-    _evaluation: Evaluation,
-) -> Measured:
-    return of_evaluation(_evaluation)
-
-
-@st.cache_resource(max_entries=32, show_spinner="Checking the routes against the criteria")
-def _decision(
-    folder: str,  # noqa: ARG001 - part of the cache key
-    stamp: tuple[float, ...],  # noqa: ARG001 - part of the cache key
-    criteria: Criteria,
-    _measured: Measured,
-) -> Decision:
-    return decide(_measured, criteria)
+    st.caption("Runs the route in the same engine, so it returns the same hits. Needs RouteScope installed.")
+    st.download_button("Download", source, file_name=FILE, mime="text/x-python", on_click="ignore")
+    st.code(source, language="python")
