@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
-from ui.app import opened, state
+from ui.app import opened, say, state
 from ui.app.markup import md
 from ui.sessions import compare, replay
 from ui.sessions import pair as session_pair
@@ -58,8 +58,6 @@ def _again(run_id: str) -> None:
     replay.form(run)
 
 
-try:
+with say.errors():
     page()
-except RouteScopeError as error:
-    st.error(md(str(error)))
 opened.link()

@@ -9,10 +9,10 @@ import streamlit as st
 
 from core.domain import people
 from core.domain.format import time_left
+from core.evaluation.finding import count
 from core.store import Filters, SessionRow, Store
 from core.store.run_annotations import MAX_NOTE
 from ui.app import account, state
-from ui.app.markup import md
 from ui.components import complaint, sharing
 from ui.components.gold import gold_grades
 from ui.sessions import pair, replay
@@ -25,40 +25,35 @@ OPEN = "Shows the stored run without searching again or calling a model."
 
 def actions(store: Store, picked: Sequence[SessionRow]) -> None:
     """Draw the buttons for the selected rows; for a single row also its tags and note."""
-    ids = [row.id for row in picked]
+    ids, me = [row.id for row in picked], people.current().account
+    ended = [row.id for row in picked if row.status != "running"]
+    alone = picked[0] if len(picked) == 1 else None
     with st.container(horizontal=True, vertical_alignment="center"):
-        if len(picked) == 1:
+        if alone is not None:
             if st.button("Open", type="primary", key="open", help=OPEN):
-                st.switch_page("compare.py", query_params={"run": ids[0]})
-            replay.buttons(picked[0])
-            if picked[0].status != "running":
-                run = store.load(ids[0])
+                st.switch_page("compare.py", query_params={"run": alone.id})
+            replay.buttons(alone)
+            if ended:
+                run = store.load(alone.id)
                 complaint.popover(run, "wrong_session", gold_grades(run))
         if len(picked) == 2:
-            first, second = sorted(picked, key=lambda row: (row.created, row.id))
-            st.button(
-                "Compare",
-                type="primary",
-                key="compare",
-                on_click=pair.show,
-                args=(first.id, second.id),
-            )
-        _export(store, picked)
-        if len(picked) == 1 and picked[0].status != "running":
-            _files(store, ids[0])
-        if len(picked) == 1 and picked[0].maker and picked[0].maker == people.current().account:
-            sharing.button(store, picked[0], "share")
-        mine = all(row.maker == people.current().account for row in picked)
-        if st.button(f"Delete {len(ids)}", key="delete", **account.needs("look" if mine else "delete")):
+            pair_ = [row.id for row in sorted(picked, key=lambda row: (row.created, row.id))]
+            st.button("Compare", type="primary", key="compare", on_click=pair.show, args=pair_)
+        _bundle(store, ended, f"Export {len(ended)}", "export")
+        if alone is not None and ended:
+            _files(store, alone.id)
+        if alone is not None and alone.maker and alone.maker == me:
+            sharing.button(store, alone, "share")
+        deed: people.Deed = "look" if all(row.maker == me for row in picked) else "delete"
+        if st.button(f"Delete {len(ids)}", key="delete", **account.needs(deed)):
             for id in ids:
                 store.delete(id)
                 state.engine().forget(id)
             st.session_state[DELETED] = ids, time.monotonic()
             changed()
             st.rerun()
-    if len(picked) == 1:
-        st.caption(f"Open: {OPEN[0].lower()}{OPEN[1:]} Replay: {replay.REPLAY[0].lower()}{replay.REPLAY[1:]}")
-        _words(store, picked[0])
+    if alone is not None:
+        _words(store, alone)
 
 
 def export_found(store: Store, search: str, only: Filters) -> None:
@@ -77,11 +72,6 @@ def export_found(store: Store, search: str, only: Filters) -> None:
     running = set(store.ids(search, **still))
     ended = [id for id in store.ids(search, **only) if id not in running]
     _bundle(store, ended, f"Export all {len(ended)} matches", "export_found")
-
-
-def _export(store: Store, picked: Sequence[SessionRow]) -> None:
-    ended = [row.id for row in picked if row.status != "running"]
-    _bundle(store, ended, f"Export {len(ended)}", "export")
 
 
 def _bundle(store: Store, ids: Sequence[str], label: str, key: str) -> None:
@@ -103,24 +93,19 @@ def _bundle(store: Store, ids: Sequence[str], label: str, key: str) -> None:
 def _files(store: Store, run_id: str) -> None:
     """Draw downloads of one run in the formats of other tools."""
     with st.popover("Other formats", key="files", width="content"):
-        st.download_button(
-            "Rankings as a TREC run file",
-            data=account.by_me(lambda: store.export_trec(store.load(run_id))),
-            **account.needs("export"),
-            file_name=f"routescope-{run_id}.trec",
-            mime="text/plain",
-            on_click="ignore",
-            key="trec",
-        )
-        st.download_button(
-            "Results as JSON lines",
-            data=account.by_me(lambda: store.export_jsonl(store.load(run_id))),
-            **account.needs("export"),
-            file_name=f"routescope-{run_id}.jsonl",
-            mime="application/jsonl",
-            on_click="ignore",
-            key="jsonl",
-        )
+        for label, export, ending, mime in (
+            ("Rankings as a TREC run file", store.export_trec, "trec", "text/plain"),
+            ("Results as JSON lines", store.export_jsonl, "jsonl", "application/jsonl"),
+        ):
+            st.download_button(
+                label,
+                data=account.by_me(lambda export=export: export(store.load(run_id))),  # type: ignore[misc]
+                **account.needs("export"),
+                file_name=f"routescope-{run_id}.{ending}",
+                mime=mime,
+                on_click="ignore",
+                key=ending,
+            )
 
 
 def _words(store: Store, row: SessionRow) -> None:
@@ -144,10 +129,7 @@ def undo(store: Store) -> None:
     if not ids or left <= 0:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        message = (
-            f"{len(ids)} {'run' if len(ids) == 1 else 'runs'} deleted; permanently in {time_left(left)}."
-        )
-        st.info(md(message), width="stretch")
+        st.info(f"{count(len(ids), 'runs')} deleted; permanently in {time_left(left)}.", width="stretch")
         if st.button("Undo", key="undo"):
             del st.session_state[DELETED]
             for id in ids:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from core.analysis.run_diff import RunDiff, RunRouteDiff
+from core.analysis.run_diff import RunDiff
 from core.analysis.run_diff_text import came_to, value, was, why
 from core.analysis.trace_diff import MISSING, ChangedValue
 from core.domain.format import milliseconds
-from ui.app.markup import EMPTY, join, table_of, tag
+from core.evaluation.finding import count
+from ui.app.markup import EMPTY, join, table, tag
 from ui.components.rewrites import word_diff
 
 _CODE = re.compile(r"`([^`]*)`")
@@ -31,12 +33,12 @@ def asked(diff: RunDiff) -> Markup:
 
 def settings_table(diff: RunDiff) -> Markup:
     """Return the settings that differ, and how many are equal."""
-    equal = f"{diff.equal} equal setting{'s' * (diff.equal != 1)}"
+    equal = count(diff.equal, "equal settings")
     if not diff.settings:
         return tag("div", f"Settings: {equal}, no difference.", css="dim rs-block")
     rows = [_row(change.name, change) for change in diff.settings]
-    table = _table("Settings that differ", ("Setting", "First", "Second"), rows)
-    return join([table, tag("div", equal, css="dim rs-block")])
+    drawn = _table("Settings that differ", ("Setting", "First", "Second"), rows)
+    return join([drawn, tag("div", equal, css="dim rs-block")])
 
 
 def routes_table(diff: RunDiff) -> Markup:
@@ -44,7 +46,16 @@ def routes_table(diff: RunDiff) -> Markup:
     parts: list[Markup] = []
     if diff.differing:
         heads = ("Route", "Why it differs", "Difference", "First", "Second")
-        rows = [_route(diff, route) for route in sorted(diff.differing, key=lambda one: one.same_result)]
+        rows = [
+            (
+                route.before.title,
+                words(why(diff, route)),
+                words(came_to(route)),
+                milliseconds(route.before.ms),
+                milliseconds(route.after.ms),
+            )
+            for route in sorted(diff.differing, key=lambda one: one.same_result)
+        ]
         parts.append(_table("Routes that differ", heads, rows))
     equal = [route for route in diff.routes if route.same]
     if equal:
@@ -52,7 +63,7 @@ def routes_table(diff: RunDiff) -> Markup:
             f"{route.before.title} ({milliseconds(route.before.ms)}, {milliseconds(route.after.ms)})"
             for route in equal
         )
-        summary = tag("summary", f"{len(equal)} route{'s' * (len(equal) != 1)} gave the same result")
+        summary = tag("summary", f"{count(len(equal), 'routes')} gave the same result")
         told = tag("div", f"Times in both runs: {times}.", css="dim")
         parts.append(tag("details", summary, told, css="rs-trace"))
     return join(parts)
@@ -65,18 +76,6 @@ def side(given: object) -> Markup:
     return tag("span", value(given), dir="auto")
 
 
-def _route(diff: RunDiff, route: RunRouteDiff) -> Markup:
-    reason = why(diff, route)
-    return tag(
-        "tr",
-        tag("td", route.before.title),
-        tag("td", words(reason)),
-        tag("td", words(came_to(route))),
-        tag("td", milliseconds(route.before.ms), css="num"),
-        tag("td", milliseconds(route.after.ms), css="num"),
-    )
-
-
 def _row(name: str, change: ChangedValue) -> Markup:
     before, after = change.before, change.after
     if name == "Question":
@@ -87,8 +86,6 @@ def _row(name: str, change: ChangedValue) -> Markup:
     return tag("tr", tag("td", name), tag("td", side(before)), tag("td", side(after)))
 
 
-def _table(title: str, heads: tuple[str, ...], rows: list[Markup]) -> Markup:
-    numbers = len(heads) == 5
-    head = [tag("th", text, css="num" if numbers and n > 2 else "") for n, text in enumerate(heads)]
-    table = table_of(tag("tr", *head), rows)
-    return tag("div", tag("h4", title), tag("div", table, css="rs-sessions-wide"), css="rs-block")
+def _table(title: str, heads: tuple[str, ...], rows: Sequence[Markup | tuple[object, ...]]) -> Markup:
+    drawn = table(heads, rows, numbers={3, 4})
+    return tag("div", tag("h4", title), tag("div", drawn, css="rs-sessions-wide"), css="rs-block")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Protocol
 
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
+from core.evaluation.finding import count
 from core.store import Store
 from ui.app.markup import cut, md
 from ui.sessions.run_list import changed
@@ -64,22 +66,15 @@ def draw_imported(store: Store) -> None:
         files = [name for name, _, wrong in imported if not wrong]
         new = list(dict.fromkeys(id for _, ids, _ in imported for id in ids))
         if files:
-            counted = f"{len(new)} new {'run' if len(new) == 1 else 'runs'}"
-            from_files = "1 file" if len(files) == 1 else f"{len(files)} files"
-            st.success(md(f"{counted} from {from_files}; any others were already stored."))
+            added = f"{count(len(new), 'new runs')} from {count(len(files), 'files')}"
+            st.success(f"{added}; any others were already stored.")
         for id in new[:LINKS]:
-            _link(store, id)
+            with suppress(RouteScopeError):  # deleted since
+                row = store.session(id)
+                label = f"{row.created[:16].replace('T', ' ')} · {cut(row.question, 90)} · {row.corpus}"
+                st.page_link("compare.py", label=md(label), query_params={"run": id})
         if len(new) > LINKS:
             st.caption(f"{len(new) - LINKS} more in the list above.")
         if st.button("Close", key="close_import", type="tertiary"):
             st.session_state.pop(IMPORTED)
             st.rerun()
-
-
-def _link(store: Store, id: str) -> None:
-    try:
-        row = store.session(id)
-    except RouteScopeError:
-        return  # deleted since
-    label = f"{row.created[:16].replace('T', ' ')} · {cut(row.question, 90)} · {row.corpus}"
-    st.page_link("compare.py", label=md(label), query_params={"run": id})

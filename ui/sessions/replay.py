@@ -16,7 +16,7 @@ from core.engine.replay import Again, Here, again
 from core.engine.request import Request
 from core.routes.registry import routes
 from core.store import SessionRow
-from ui.app import state
+from ui.app import say, state
 from ui.app.answer_style import ANSWERS
 from ui.app.markup import cut, md
 from ui.app.routes import by_family, title
@@ -39,25 +39,13 @@ FAILED = "session_again_failed"  # why the run could not be begun
 def buttons(row: SessionRow) -> None:
     """Run again with a change, or replay, the picked run."""
     ended = row.status != "running"
-    st.button(
-        "Rerun with a change",
-        key="again",
-        on_click=pair.run_again,
-        args=(row.id,),
-        disabled=not ended,
-        help="Change one thing, keep the rest, and compare the two runs.",
-    )
-    st.button(
-        "Replay without models",
-        key="replay",
-        on_click=replay,
-        args=(row.id,),
-        disabled=not ended,
-        help=REPLAY,
-    )
-    failed = st.session_state.pop(FAILED, None)
-    if failed:
-        st.error(md(failed))
+    for label, key, then, about in (
+        ("Rerun with a change", "again", pair.run_again, "Change one thing, and compare the two runs."),
+        ("Replay without models", "replay", replay, REPLAY),
+    ):
+        st.button(label, key=key, on_click=then, args=(row.id,), disabled=not ended, help=about)
+    if failed := st.session_state.pop(FAILED, None):
+        say.error(failed)
 
 
 def replay(run_id: str) -> None:
@@ -110,14 +98,11 @@ def form(run: Run) -> None:
     request = changes[what or "No change"](found.request)
     if request == found.request:
         st.caption("No change yet: this repeats the run.")
-    st.caption(md(f"Corpus {request.corpus} · {len(request.routes)} routes · model calls {request.mode}"))
+    say.caption(f"Corpus {request.corpus} · {len(request.routes)} routes · model calls {request.mode}")
     if st.button("Run", type="primary", key="again_run"):
-        try:
+        with say.errors():
             begin(run.id, request)
-        except RouteScopeError as error:
-            st.error(md(str(error)))
-            return
-        st.rerun()
+            st.rerun()
 
 
 def draw_differences(found: Again) -> None:

@@ -11,8 +11,8 @@ import streamlit as st
 from core.domain.errors import BadInput
 from core.domain.format import milliseconds
 from core.store import Choices, Filters, SessionRow, Store
-from ui.app import address
-from ui.app.markup import md
+from ui.app import address, say
+from ui.app.choice import choice
 from ui.app.routes import title
 from ui.components import tables
 
@@ -54,12 +54,8 @@ def listing(store: Store) -> tuple[list[SessionRow], str, Filters]:
         rows = store.sessions(search, limit=PAGE + 1, **only)
     total = store.count(search, **only)
     if not rows:
-        st.info(
-            md(
-                f"No run matches{f' “{search.strip()}”' if search.strip() else ''}. Try fewer words or "
-                f"filters."
-            )
-        )
+        what = f" “{search.strip()}”" if search.strip() else ""
+        say.info(f"No run matches{what}. Try fewer words or filters.")
         st.button("Show all runs", key="session_clear", on_click=_clear)
         return [], search, only
     shown, more = rows[:PAGE], len(rows) > PAGE
@@ -93,21 +89,15 @@ def _filters(choices: Choices) -> tuple[str, Filters]:
 
 
 def _choice(name: str, options: Sequence[str], spoken: Callable[[str], str]) -> str | None:
-    key = KEY.format(name)
-    address.take(name, key, address.one_of(list(options)))
-    if st.session_state.get(key) not in (None, *options):
-        st.session_state[key] = None  # the last run that had it is gone
-    chosen: str | None = st.selectbox(
+    return choice(
+        name,
+        KEY.format(name),
         name.capitalize(),
         [None, *options],
-        key=key,
         format_func=lambda one: ALL_LABELS[name] if one is None else spoken(one),
         width=170,
         on_change=first_page,
-        persist_state="session",
     )
-    address.keep(name, chosen)
-    return chosen
 
 
 def _day(name: str, label: str) -> date | None:
@@ -137,39 +127,28 @@ def _clear() -> None:
 
 
 def _table(rows: Sequence[SessionRow]) -> list[SessionRow]:
-    import pandas as pd
-
-    frame = pd.DataFrame(
-        {
-            "Asked (UTC)": [row.created[:16].replace("T", " ") for row in rows],
-            "Question": [row.question for row in rows],
-            "Corpus": [row.corpus for row in rows],
-            "Routes": [len(row.routes) for row in rows],
-            "Took": [milliseconds(row.wall_ms) for row in rows],
-            "Status": [row.status for row in rows],
-            "Tags": [list(row.tags) for row in rows],
-            "Note": [row.note for row in rows],
-        }
-    )
-    if any(row.maker for row in rows):
-        frame.insert(2, "By", [row.maker for row in rows])
-        frame.insert(3, "Seen by", [("only you" if row.private else "all") for row in rows])
-    event = tables.show(
-        frame,
-        hide_index=True,
+    made = any(row.maker for row in rows)
+    event = tables.table(
+        [
+            {
+                "Asked (UTC)": row.created[:16].replace("T", " "),
+                "Question": row.question,
+                **({"By": row.maker, "Seen by": "only you" if row.private else "all"} if made else {}),
+                "Corpus": row.corpus,
+                "Routes": len(row.routes),
+                "Took": milliseconds(row.wall_ms),
+                "Status": row.status,
+                "Tags": list(row.tags),
+                "Note": row.note,
+            }
+            for row in rows
+        ],
+        f"sessions:{st.session_state.get(REVISION, 0)}:{len(st.session_state[PAGES])}",
+        "Matching runs, newest first",
+        widths={"Asked (UTC)": 130, "Question": 400, "Corpus": 100, "Routes": 60, "Took": 75, "Tags": 130},
+        height=min(38 + 35 * len(rows), 560),
         on_select="rerun",
         selection_mode="multi-row",
-        key=f"sessions:{st.session_state.get(REVISION, 0)}:{len(st.session_state[PAGES])}",
-        height=min(38 + 35 * len(rows), 560),
-        column_config={
-            "Asked (UTC)": st.column_config.TextColumn(width=130),
-            "Question": st.column_config.TextColumn(width=400),
-            "Corpus": st.column_config.TextColumn(width=100),
-            "Routes": st.column_config.NumberColumn(width=60),
-            "Took": st.column_config.TextColumn(width=75),
-            "Tags": st.column_config.ListColumn(width=130),
-        },
-        alt="Matching runs, newest first",
     )
     return [rows[n] for n in event["selection"]["rows"] if n < len(rows)]
 

@@ -14,7 +14,7 @@ from core.domain.format import milliseconds
 from core.domain.outputs import Output
 from core.domain.rank_changes import moves
 from core.domain.types import Ranking, Run, Span
-from ui.app.markup import EMPTY, cut, join, show, table_of, tag
+from ui.app.markup import EMPTY, cut, join, show, table, tag
 from ui.app.names import named
 from ui.components.rewrites import word_diff
 from ui.sessions.diff import side, words
@@ -61,22 +61,18 @@ def _rankings(route: RunRouteDiff, before: Run, after: Run) -> Markup:
             css = {"better": "up", "worse": "down", "new": "new"}.get(move.kind, "dim")
             mark = tag("span", f"{ARROWS[move.kind]}{move.by or ''} ", css=css)
         out = n < len(first) and first[n].passage.id in moved.lost
+        gone = tag("span", " dropped out", css="down") if out else EMPTY
         rows.append(
-            tag(
-                "tr",
-                tag("td", str(n + 1), css="num"),
-                tag(
-                    "td", _title(first, n, before), tag("span", " dropped out", css="down") if out else EMPTY
-                ),
-                tag("td", mark, _title(second, n, after)),
-            )
+            (str(n + 1), join([_title(first, n, before), gone]), join([mark, _title(second, n, after)]))
         )
-    head = tag("tr", tag("th", "Rank", css="num"), tag("th", "First"), tag("th", "Second"))
-    table = table_of(head, rows, css="rs-sessions-halves")
     return tag(
         "div",
         tag("h4", "Ranking", tag("span", f"  {ranking(route.ranking)}", css="dim")),
-        tag("div", table, css="rs-sessions-wide"),
+        tag(
+            "div",
+            table(("Rank", "First", "Second"), rows, numbers={0}, css="rs-sessions-halves"),
+            css="rs-sessions-wide",
+        ),
         css="rs-block",
     )
 
@@ -93,24 +89,15 @@ def _title(hits: Ranking, n: int, run: Run) -> Markup:
 def _trace(route: RunRouteDiff) -> Markup:
     """Return the steps of both runs in order, each with its differences."""
     depths = (_depths(route.before.spans), _depths(route.after.spans))
-    heads = [tag("th", "Step"), tag("th", "First", css="num"), tag("th", "Second", css="num")]
     rows = [_step(step, depths) for step in route.steps]
     if not rows:
         return tag("div", "Neither run has steps of this route.", css="dim")
-    table = tag(
-        "table",
-        tag("thead", tag("tr", *heads, tag("th", "What differs"))),
-        tag("tbody", *rows),
-        css="rs-table rs-sessions-trace",
-    )
+    heads = ("Step", "First", "Second", "What differs")
     apart = sum(not step.same for step in route.steps)
     told = f"  {apart} of {len(rows)} steps differ{'s' * (apart == 1)}" if apart else "  no differences"
-    return tag(
-        "div",
-        tag("h4", "Traces compared", tag("span", told, css="dim")),
-        tag("div", table, css="rs-sessions-wide"),
-        css="rs-block",
-    )
+    drawn = table(heads, rows, numbers={1, 2}, css="rs-sessions-trace")
+    head = tag("h4", "Traces compared", tag("span", told, css="dim"))
+    return tag("div", head, tag("div", drawn, css="rs-sessions-wide"), css="rs-block")
 
 
 def _step(step: StepDiff, depths: tuple[dict[int, int], dict[int, int]]) -> Markup:
