@@ -92,7 +92,13 @@ def _none(purpose: str) -> None:
     st.caption(md(f"{first}. This page shows {purpose}."))
     if rows:
         _choose(rows)
-    st.page_link("compare.py", label="Go to Compare")
+    ask()
+
+
+def ask() -> None:
+    """Draw the button that goes to Compare, to ask a question."""
+    if st.button("Ask a question", key="ask_first", type="primary"):
+        st.switch_page("compare.py")
 
 
 def _recent() -> dict[str, SessionRow]:

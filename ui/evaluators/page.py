@@ -12,7 +12,7 @@ from core.analysis.grades import JUDGING, decided, findings, held
 from core.domain.types import Run
 from core.routes.registry import routes
 from core.steps.beam import trees
-from ui.app import say
+from ui.app import opened, say
 from ui.app.markup import cut, join, show, tag
 from ui.app.tabs import tabs
 from ui.components import gold as labels
@@ -32,7 +32,7 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
     if not views:
         st.subheader("No route of this run graded or decided anything", anchor=False)
         say.caption(f"Run a question with a route that does: {_judging()}.")
-        st.page_link("compare.py", label="Go to Compare")
+        opened.ask()
         return
     words(run, gold)
     tabs(views, TAB)

@@ -170,7 +170,7 @@ def _grid(route: str, parameter: Parameter, now: Any, at: int, *, paired: bool) 
 def _shown(found: Curve) -> None:
     """Draw the finding, the chart, what it rests on, and the table."""
     *rest, last = sentences = in_words(found)
-    show(tag("div", tag("p", tag("b", last), " ", " ".join(rest)), css="rs rs-sweep-words"))
+    show(tag("div", tag("p", tag("b", last), " ", *rest[:1]), css="rs rs-sweep-words"))
     alike = {one.effect.delta for one in found.tried if one.effect}
     if alike == {0.0} and not found.waiting:
         st.caption(f"{titled(found.metric)} is the same at every value; the parameter has no effect here.")
@@ -182,7 +182,7 @@ def _shown(found: Curve) -> None:
         if one_parameter
         else "Dashed frame: in use. Solid frame: highest. Arrow: shown better or worse, adjusted for all."
     )
-    say.caption(f"{legend} {counted(found)}")
+    say.caption(" ".join([*rest[1:], legend, counted(found)]))
     with st.expander("Show as a table"):
         show(tag("div", _table(found), css="rs rs-sweep-table"))
 
