@@ -12,10 +12,11 @@ from core.domain.types import Run
 from ui.app import state
 from ui.app.choice import choice
 from ui.app.markup import cut, join, md, show, tag
+from ui.app.progress import follow
+from ui.compare.results import at_work
 from ui.sessions import pair
 from ui.sessions.diff import asked, routes_table, settings_table, words
 from ui.sessions.trace_diff import draw_route
-from ui.sessions.watch import under_way
 
 OF = "session_of"  # the route that is looked at
 
@@ -35,18 +36,26 @@ def draw(first: str, second: str) -> None:
         return
     before, after = runs
     _heads(before, after)
-    if under_way(before) or under_way(after):
+    if _under_way(before) or _under_way(after):
         return
-    _compared(before, after, run_diff(before, after))
-
-
-def _compared(before: Run, after: Run, diff: RunDiff) -> None:
+    diff = run_diff(before, after)
     show(tag("div", tag("p", words(headline(diff)), css="rs-sessions-told"), css="rs"))
     show(tag("div", asked(diff), settings_table(diff), routes_table(diff), css="rs"))
-    if not diff.routes:
-        return
-    route = _pick(diff)
-    draw_route(diff, route, before, after)
+    if diff.routes:
+        draw_route(diff, _pick(diff), before, after)
+
+
+def _under_way(run: Run) -> bool:
+    """Return whether the run still runs; if so, draw its progress and redraw the page when it ends."""
+    job = state.engine().job(run.id)
+    if job is not None and not job.done:
+        follow(job, lambda: f"{job.finished} of {job.total} routes · {at_work(job)[1]}", key=f"stop:{run.id}")
+        return True
+    if run.status == "running":
+        st.info("Another process is still executing this run. The comparison appears when it has ended.")
+        st.button("Refresh", key=f"look_again:{run.id}")
+        return True
+    return False
 
 
 def _pick(diff: RunDiff) -> RunRouteDiff:
