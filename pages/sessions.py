@@ -6,7 +6,6 @@ import streamlit as st
 
 from core.domain.errors import RouteScopeError
 from ui.app import opened, say, state
-from ui.app.markup import md
 from ui.sessions import compare, replay
 from ui.sessions import pair as session_pair
 from ui.sessions.actions import actions, export_found, undo
@@ -52,7 +51,7 @@ def _again(run_id: str) -> None:
     try:
         run, _ = state.find(run_id)
     except RouteScopeError as error:
-        st.error(md(str(error)))
+        say.error(error)
         st.button("All runs", key="back", on_click=session_pair.back)
         return
     replay.form(run)

@@ -8,7 +8,7 @@ from core.analysis.metrics import QUALITY, titled
 from core.evaluation import experiment_store
 from core.evaluation.diff import evaluations
 from core.evaluation.diff.evaluations import evaluations_diff
-from ui.app import evaluated
+from ui.app import evaluated, say
 from ui.app.choice import choice
 from ui.app.help_mark import term
 from ui.app.markup import md, show
@@ -49,5 +49,5 @@ def draw(look: Look) -> None:
     show(sentences([*evaluations.summary(found, one, title), *found.notes]))
     st.caption(md(evaluations.rule(found.depth)), help=term("mcnemar"))
     if metric != look.metric:
-        st.caption(md(f"{titled(look.metric)} is of answers; rankings are compared by {titled(metric)}."))
+        say.caption(f"{titled(look.metric)} is of answers; rankings are compared by {titled(metric)}.")
     question_diff.draw(one.questions, "evaluate_against", {f"in {other.name}": other, "now": evaluation})

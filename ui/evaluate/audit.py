@@ -12,11 +12,11 @@ from core.evaluation import experiment_store, finding
 from core.evaluation.audit import report
 from core.evaluation.audit.cases import Case
 from core.evaluation.experiment_store import Evaluation
-from ui.app import state
+from ui.app import say, state
 from ui.app.choice import choice
 from ui.app.evaluated import CHOSEN, once, open_run, others_of_corpus
 from ui.app.help_mark import term
-from ui.app.markup import cut, md, show
+from ui.app.markup import cut, show
 from ui.app.plot import plot
 from ui.app.routes import title
 from ui.charts.intervals import of_findings
@@ -131,7 +131,7 @@ def _routes(document: Mapping[str, Any]) -> None:
     )
     baselines = ", ".join(map(title, document["baselines"]))
     facts = f"Baselines: {baselines}. Model: {document['model']['name']}. {document['machine']}."
-    st.caption(md(" ".join([facts, *(f"{warning}." for warning in document["warnings"])])))
+    say.caption(" ".join([facts, *(f"{warning}." for warning in document["warnings"])]))
 
 
 def _interval(name: str, found: Mapping[str, Any]) -> dict[str, Any]:

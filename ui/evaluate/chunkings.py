@@ -16,11 +16,11 @@ from core.evaluation import background, experiment_index, experiment_store
 from core.evaluation.chunkings import report, text
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.spec import Spec
-from ui.app import state, workers
+from ui.app import say, state, workers
 from ui.app.choice import choice
 from ui.app.evaluated import once
 from ui.app.help_mark import term
-from ui.app.markup import EMPTY, join, md, show, table_of, tag
+from ui.app.markup import EMPTY, join, show, table_of, tag
 from ui.app.routes import title
 from ui.components import tables
 from ui.evaluate import chunkings_question
@@ -73,7 +73,7 @@ def draw(look: Look) -> None:
         f"against {figures['base']}, Holm-adjusted.",
         *(f"{warning}." for warning in figures["warnings"]),
     ]
-    st.caption(md(" ".join(notes)))
+    say.caption(" ".join(notes))
     _costs(figures)
     chunkings_question.draw(evaluation, figures, values, places)
 
@@ -163,10 +163,10 @@ def _nothing(evaluation: Evaluation) -> None:
     st.info("This evaluation measured one chunking.")
     made = catalogue.indexed_variants(base, engine.settings)
     if not made:
-        st.caption(md(f"{base} is indexed in one way only. Index its source in other ways first."))
+        say.caption(f"{base} is indexed in one way only. Index its source in other ways first.")
         st.page_link("corpus.py", label="Add chunkings", query_params={"corpus": base, "tab": "Chunkings"})
         return
-    st.caption(md(f"Measure the same routes and questions over {base} and its chunkings: {', '.join(made)}."))
+    say.caption(f"Measure the same routes and questions over {base} and its chunkings: {', '.join(made)}.")
     by = workers.choose("ev_workers_chunkings")
     if not st.button(f"Measure {1 + len(made)} chunkings", key="evaluate_chunkings_begin", type="primary"):
         return
@@ -178,7 +178,7 @@ def _nothing(evaluation: Evaluation) -> None:
         with st.spinner("Checking the questions and the routes"):
             background.begin(engine, name, spec, workers=by)
     except RouteScopeError as error:
-        st.error(md(str(error)))
+        say.error(error)
         return
     st.session_state[BEGUN] = name
     st.rerun()

@@ -17,10 +17,10 @@ from core.evaluation.chunkings.measuring import FOLDER
 from core.evaluation.chunkings.report import Values
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.finding import count
-from ui.app import address, opening, state
+from ui.app import address, opening, say, state
 from ui.app.choice import choice
 from ui.app.evaluated import opened
-from ui.app.markup import EMPTY, cut, join, md, show, tag
+from ui.app.markup import EMPTY, cut, join, show, tag
 from ui.app.names import named
 from ui.app.routes import title
 from ui.components import tables
@@ -107,11 +107,9 @@ def _side_by_side(
     )
     places = placed[next(iter(own))]
     documents = sorted({place.doc for place in places if not place.lost})
-    st.caption(
-        md(
-            f"Marked: labelled text, {count(len(places), 'places')} in {', '.join(documents[:5])}"
-            f"{' and more' if len(documents) > 5 else ''}."
-        )
+    say.caption(
+        f"Marked: labelled text, {count(len(places), 'places')} in {', '.join(documents[:5])}"
+        f"{' and more' if len(documents) > 5 else ''}."
     )
 
 

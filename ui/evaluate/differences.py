@@ -9,7 +9,8 @@ import streamlit as st
 
 from core.analysis.metrics import titled
 from core.evaluation import finding, leaderboard, text
-from ui.app.markup import md, show
+from ui.app import say
+from ui.app.markup import show
 from ui.app.plot import plot
 from ui.app.routes import title
 from ui.charts.intervals import of_findings
@@ -73,9 +74,7 @@ def draw(look: Look) -> None:
         pinned="Route",
     )
     test = look.figures["statistics"]["test"]
-    st.caption(
-        md(f"Over the questions that both routes completed. Intervals are not corrected. Test: {test}.")
-    )
+    say.caption(f"Over the questions that both routes completed. Intervals are not corrected. Test: {test}.")
 
 
 def by_mode(look: Look) -> None:
@@ -89,7 +88,7 @@ def by_mode(look: Look) -> None:
     known = [m for m in next(iter(next(iter(by_mode.values())).values())) if m in look.figures["measures"]]
     metric = look.metric if look.metric in known else known[0]
     if metric != look.metric:
-        st.caption(md(f"Figures by mode exist for {', '.join(map(titled, known))}."))
+        say.caption(f"Figures by mode exist for {', '.join(map(titled, known))}.")
     texts = _modes_in_words(look, metric, modes)
     show(sentences(texts))
     routes = leaderboard.distinct(look.figures, metric)
@@ -97,11 +96,9 @@ def by_mode(look: Look) -> None:
     plot(mode_heatmap(by_mode, routes, names, metric), "evaluate_modes", " ".join(texts))
     left = [mode for mode in by_mode if mode not in modes]
     rest = f" Not shown, because none of their questions was scored: {', '.join(left)}." if left else ""
-    st.caption(
-        md(
-            f"{titled(metric)}, with the number of scored questions after each mode. ▲ and ▼: better or "
-            f"worse than {title(look.baseline)} after Holm's correction.{rest}"
-        )
+    say.caption(
+        f"{titled(metric)}, with the number of scored questions after each mode. ▲ and ▼: better or "
+        f"worse than {title(look.baseline)} after Holm's correction.{rest}"
     )
 
 
@@ -141,7 +138,7 @@ def stability(look: Look) -> None:
         return
     rows = {route: by[look.metric] for route, by in found["routes"].items() if look.metric in by}
     if not rows:
-        st.info(md(f"No question was scored in {titled(look.metric)} in every round. Choose another metric."))
+        say.info(f"No question was scored in {titled(look.metric)} in every round. Choose another metric.")
         return
     head = f"{found['rounds']} rounds; {len(rows)} of {len(look.evaluation.routes)} routes were rerun."
     show(sentences([head, *text.rounds(figures, title, look.metric)]))
@@ -166,4 +163,4 @@ def stability(look: Look) -> None:
         },
         helps={"Changed": "Share of the questions whose value differed between rounds"},
     )
-    st.caption(md(f"Over the {finding.count(max(r['n'] for r in rows.values()))} scored in every round."))
+    say.caption(f"Over the {finding.count(max(r['n'] for r in rows.values()))} scored in every round.")

@@ -16,9 +16,9 @@ from core.evaluation.comparison import differences
 from core.evaluation.pairs import pair
 from core.evaluation.release.gate import Decision
 from core.evaluation.verdict import Verdict
-from ui.app import help_mark
+from ui.app import help_mark, say
 from ui.app.choice import choice
-from ui.app.markup import md, show
+from ui.app.markup import show
 from ui.app.plot import pick_point, plot
 from ui.app.routes import title
 from ui.charts.intervals import BEHIND, LEADS, OPEN, OUT, IntervalRow, intervals
@@ -83,7 +83,7 @@ def _figure(look: Look, verdict: Verdict, said: str) -> None:
             time=cost in TIMES,
         )
         plot(figure, "evaluate_front", said, table=False)
-        st.caption(md(said))
+        say.caption(said)
         return
     best = verdict.best_so_far
     base = leaderboard.value(look.figures["routes"][look.baseline], look.metric)
@@ -141,7 +141,7 @@ def _reading(look: Look, decision: Decision) -> None:
             f"other figures are by people's labels alone. {ranges.said(judge)} "
             f"{ranges.order_said(judge, look.metric, title)}"
         )
-    st.caption(md(" ".join(notes)))
+    say.caption(" ".join(notes))
 
 
 def _ranged(metric: str) -> str:
@@ -214,4 +214,4 @@ def _table(look: Look) -> None:
         pinned="Route",
     )
     if "cost of 1,000" in empty and "tokens a question" not in empty:
-        st.caption(md(f"No prices are set: {HOW}."))
+        say.caption(f"No prices are set: {HOW}.")

@@ -24,7 +24,7 @@ from core.evaluation.finding import count as counted
 from core.evaluation.labels import desk, origins
 from core.evaluation.labels.final import labelled_set
 from core.evaluation.spec import SEED, Spec
-from ui.app import account, address, evaluated, opening, state, workers
+from ui.app import account, address, evaluated, opening, say, state, workers
 from ui.app.help_mark import term
 from ui.app.markup import md, show
 from ui.app.routes import by_family, directory, on_page, title
@@ -67,7 +67,7 @@ def form() -> None:
         return
     info = catalogue.describe(corpus, engine.settings).info
     for caution in cautions.of_corpus(info) if info is not None else ():
-        st.warning(md(f"{caution.line()}."))
+        say.warning(f"{caution.line()}.")
     spec, count = _sample(*found)
     chosen = _routes(missing(engine, corpus))
     if not chosen:
@@ -209,7 +209,7 @@ def _routes(gaps: Mapping[Need, str]) -> list[str]:
     )
     for name in chosen:
         if lack := lacks[name]:
-            st.caption(md(f"{title(name)} cannot run now and will count as failed: {on_page(lack)}"))
+            say.caption(f"{title(name)} cannot run now and will count as failed: {on_page(lack)}")
     return chosen
 
 
@@ -248,7 +248,7 @@ def _begin(spec: Spec, count: int) -> None:
             key="ev_begin",
             **account.needs("edit"),
         )
-    st.caption(md(_describe_spec(spec, count)))
+    say.caption(_describe_spec(spec, count))
     if background.active(engine):
         st.caption("Another evaluation is running. Latencies measured at the same time are not comparable.")
     if not begun:
@@ -257,14 +257,14 @@ def _begin(spec: Spec, count: int) -> None:
         with st.spinner("Checking the questions and the routes"):
             experiment_store.place(engine.settings, name)
             if name in taken:
-                st.error(md(f"The name {name} is taken. Choose another one."))
+                say.error(f"The name {name} is taken. Choose another one.")
                 return
             if spec.questions:
                 file, content = st.session_state[UPLOADED]
                 spec = replace(spec, questions=(str(origins.keep(file, content, engine.settings)),))
             background.begin(engine, name, spec, workers=by)
     except RouteScopeError as error:
-        st.error(md(str(error)))
+        say.error(error)
         return
     st.session_state[BEGUN] = name
     st.session_state[CLOSE] = True

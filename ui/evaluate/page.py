@@ -10,7 +10,7 @@ from core.analysis.metrics import titled
 from core.evaluation import leaderboard
 from core.evaluation.experiment_index import Entry
 from core.evaluation.experiment_store import Evaluation
-from ui.app import evaluated, opened, state
+from ui.app import evaluated, opened, say, state
 from ui.app.choice import choice
 from ui.app.help_mark import term
 from ui.app.markup import md
@@ -48,7 +48,7 @@ VIEWS = {
 def draw() -> None:
     """Draw the page."""
     if error := st.session_state.pop("evaluate_said", None):
-        st.error(md(error))
+        say.error(error)
     saved.undo()
     entries = saved.entries()
     saved.choose_begun([entry.name for entry in entries])

@@ -10,9 +10,10 @@ import streamlit as st
 from core.analysis.metrics import HEADLINE, titled
 from core.evaluation import routing
 from core.evaluation.finding import count, figures, mean
+from ui.app import say
 from ui.app.evaluated import open_run
 from ui.app.help_mark import term
-from ui.app.markup import cut, md, show
+from ui.app.markup import cut, show
 from ui.app.plot import plot
 from ui.app.routes import title
 from ui.charts.confusion import confusion
@@ -116,7 +117,7 @@ def _mistakes(look: Look, route: str) -> None:
         formats=dict.fromkeys(("Lost to rerank", "Lost to the best"), "%+.3f"),
         widths={"Question": 300, "Features that decided": 460},
     )
-    st.caption(md(f"{len(listed)} questions. Select a row to open its run."))
+    say.caption(f"{len(listed)} questions. Select a row to open its run.")
     if picked is not None:
         open_run(
             evaluation,

@@ -10,7 +10,7 @@ from core.domain.errors import RouteScopeError
 from core.evaluation import background, experiment_index, experiment_store
 from core.evaluation.experiment_index import Entry
 from core.evaluation.experiment_store import Evaluation
-from ui.app import account, redraw, state, workers
+from ui.app import account, redraw, say, state, workers
 from ui.app.evaluated import CHOSEN
 from ui.app.markup import md
 from ui.app.progress import progress as bar
@@ -48,7 +48,7 @@ def choose_begun(names: Sequence[str]) -> None:
     if begun in names:
         st.session_state[CHOSEN] = st.session_state.pop(BEGUN)
     elif begun and (one := background.under_way(state.engine(), begun)) is not None and one.error:
-        st.error(md(f"Evaluation {begun} ended before its first question: {one.error}"))
+        say.error(f"Evaluation {begun} ended before its first question: {one.error}")
         del st.session_state[BEGUN]
 
 
@@ -97,7 +97,7 @@ def table(found: Sequence[Entry]) -> None:
 def ended(one: Entry) -> None:
     """Draw the error that ended an evaluation, and how to go on: resume it, or retry failed questions."""
     if one.why and one.state in ("failed", "finished"):
-        st.error(md(f"The last attempt failed: {one.why}"))
+        say.error(f"The last attempt failed: {one.why}")
         st.caption(
             "If the corpus, its settings or the model have changed since, start a new evaluation instead."
         )
@@ -125,7 +125,7 @@ def ended(one: Entry) -> None:
 def about(one: Entry, evaluation: Evaluation | None) -> None:
     """Draw what was measured, and the button that deletes it."""
     if evaluation is not None:
-        st.caption(md(_facts(one, evaluation)))
+        say.caption(_facts(one, evaluation))
     contents = f"the results of {one.done} questions: rankings, answers, figures and runs"
     what = "the contents of its damaged folder" if one.state == "damaged" else contents
     minutes = state.engine().settings.delete_undo_minutes

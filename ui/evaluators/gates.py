@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from core.analysis.what_if.grading import Gate, gates
 from core.domain.types import Run
-from ui.app import address
+from ui.app import address, say
 from ui.app.choice import choice
 from ui.app.help_mark import term
 from ui.app.markup import cut, md, show, tag
@@ -55,7 +55,7 @@ def draw(run: Run) -> None:
     changed = tried != round(stored, 3)
     address.keep("gate_at", f"{tried:.3f}" if changed else None)
     at = tried if changed else stored
-    st.caption(md(describe_gates(found[name], at)))
+    say.caption(describe_gates(found[name], at))
     gate = found[name][0]
     if len(found[name]) == 1 and gate.name in gate.span.set_by:
         saved_thresholds.offer(run, gate.result, gate.span, {gate.name: at}, {gate.name: stored})

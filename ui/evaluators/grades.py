@@ -14,7 +14,7 @@ from core.domain.format import milliseconds
 from core.domain.outputs import Grading, Round
 from core.domain.types import RouteResult, Run
 from core.evaluation.tuning.labelled_grades import SPENT, follows
-from ui.app import address
+from ui.app import address, say
 from ui.app.choice import choice
 from ui.app.markup import EMPTY, cut, join, md, show, tag
 from ui.app.markup import table as table_of_cells
@@ -67,7 +67,7 @@ def draw(run: Run, gold: Mapping[str, int]) -> tuple[RouteResult, Step, Edges] |
     figure = grade_strip(grading.grades, titles, gold, low, high, stored)
     decision = at(grading.grades, low, high).decision if by_best(grading) else grading.decision
     told = describe_strip(grading.grades, gold, low, high, decision)
-    st.caption(md(told + (" The dotted line is the stored threshold." if stored != (low, high) else "")))
+    say.caption(told + (" The dotted line is the stored threshold." if stored != (low, high) else ""))
     plot(figure, f"strip-{name}", told, table=False)
     show(tag("div", table(run, gold, grading, low, high), css="rs"))
     return result, step, (low, high)
@@ -85,8 +85,8 @@ def _edges(run: Run, name: str, grading: Grading) -> Edges:
     """Draw the thresholds and return them, or the stored ones if those are not a range from 0 to 1."""
     stored = (grading.low, grading.high)
     if not 0 <= grading.low <= grading.high <= 1:
-        st.caption(
-            md(f"The stored thresholds {grading.low:g} and {grading.high:g} are not a range between 0 and 1.")
+        say.caption(
+            f"The stored thresholds {grading.low:g} and {grading.high:g} are not a range between 0 and 1."
         )
         return stored
     key, near = f"edges:{run.id}:{name}", (round(grading.low, 3), round(grading.high, 3))

@@ -9,7 +9,8 @@ import streamlit as st
 from core.evaluation.labels import agreement
 from core.evaluation.labels.agreement import LEVELS, Agreement, landis_koch
 from core.evaluation.labels.desk import Desk
-from ui.app.markup import md, show, tag
+from ui.app import say
+from ui.app.markup import show, tag
 from ui.app.plot import plot
 from ui.charts.confusion import confusion
 from ui.charts.intervals import KAPPA, IntervalRow, intervals
@@ -33,11 +34,9 @@ def draw(desk: Desk) -> None:
     if len(people) < 2:
         st.subheader("One annotator so far" if people else "No judgements yet", anchor=False)
         who = ["Nobody has", "You have" if people == (ME,) else f"{next(iter(people), '')} has"][len(people)]
-        st.caption(
-            md(
-                f"{who} graded passages. Agreement needs two annotators: have someone else grade some of the "
-                "same passages under another name."
-            )
+        say.caption(
+            f"{who} graded passages. Agreement needs two annotators: have someone else grade some of the "
+            "same passages under another name."
         )
         to = ("label_tab", "Label")
         st.button("Grade passages", type="primary", on_click=st.session_state.__setitem__, args=to)

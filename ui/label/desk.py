@@ -14,8 +14,7 @@ from core.evaluation.labels import label_next, queue
 from core.evaluation.labels.desk import Desk, caught_up
 from core.store import Store
 from core.store.labels import Pair
-from ui.app import address, evaluated, state
-from ui.app.markup import md
+from ui.app import address, evaluated, say, state
 
 SET = "label_set"
 WHO = "label_annotator"
@@ -132,6 +131,6 @@ def attempt(change: Any) -> bool:
     try:
         change()
     except RouteScopeError as error:
-        st.error(md(str(error)))
+        say.error(error)
         return False
     return True

@@ -13,8 +13,8 @@ from core.evaluation.dataset import Question, State
 from core.evaluation.labels.desk import Desk
 from core.evaluation.questions import label_set, question_file
 from core.evaluation.questions.write import KINDS, Kind
-from ui.app import account, address, state
-from ui.app.markup import md, show, tag
+from ui.app import account, address, say, state
+from ui.app.markup import show, tag
 from ui.app.names import named
 from ui.app.progress import follow
 from ui.label.desk import annotator, attempt, store
@@ -81,7 +81,7 @@ def _add(desk: Desk, content: bytes) -> None:
             lines = question_file.read(path)
         new = label_set.add(store(), desk.set.name, state.engine().corpus(desk.set.corpus), lines)
     except (RouteScopeError, UnicodeDecodeError) as error:
-        st.error(md(str(error)))
+        say.error(error)
         return
     st.session_state[OUTCOME] = f"{new} of {len(lines)} questions were new and are in the set."
     st.rerun()
@@ -89,20 +89,20 @@ def _add(desk: Desk, content: bytes) -> None:
 
 def _ended(last: label_set.Generating) -> None:
     if last.error is not None:
-        st.error(md(last.error))
+        say.error(last.error)
     elif last.found is not None:
         found = last.found
         took = f", {milliseconds(1000 * found.per_question)} each" if found.per_question else ""
-        st.caption(md(f"{len(found.lines)} questions are written{took}. {found.ended}".strip()))
+        say.caption(f"{len(found.lines)} questions are written{took}. {found.ended}".strip())
         if found.dropped:
             reasons = "; ".join(f"{count} {why}" for why, count in found.dropped.most_common())
-            st.caption(md(f"Not kept: {reasons}."))
+            say.caption(f"Not kept: {reasons}.")
 
 
 def _review(desk: Desk, found: tuple[Question, ...]) -> None:
     listed = _listed(found)
     if note := st.session_state.pop(OUTCOME, None):
-        st.caption(md(note))
+        say.caption(note)
     if not listed:
         st.success("Nothing is left here to review.")
         _undo_button()

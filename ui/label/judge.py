@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.domain.errors import RouteScopeError
 from core.evaluation.judge import measure, source, words
 from core.evaluation.judge import record as records
 from core.evaluation.judge.measure import Measuring
 from core.evaluation.judge.record import JudgeRecord
 from core.evaluation.labels.desk import Desk
-from ui.app import state
+from ui.app import say, state
 from ui.app.help_mark import term
-from ui.app.markup import cut, md, show, tag
+from ui.app.markup import cut, show, tag
 from ui.app.plot import plot
 from ui.app.progress import follow
 from ui.charts.confusion import confusion
@@ -32,16 +31,12 @@ def draw(desk: Desk) -> None:
     if one is not None:
         _ended(one)
     record, model = None, engine.llm().model
-    try:
+    with say.errors():
         record = records.read(engine.settings.home, OF, name, model)
-    except RouteScopeError as error:
-        st.error(md(str(error)))
     if record is None:
-        st.caption(
-            md(
-                f"{model} has not been measured on this set yet. A judge that agrees with people may grade "
-                "what nobody labelled. One half of the questions sets its thresholds, the other tests them."
-            )
+        say.caption(
+            f"{model} has not been measured on this set yet. A judge that agrees with people may grade "
+            "what nobody labelled. One half of the questions sets its thresholds, the other tests them."
         )
     else:
         _result(record, records.out_of_date(record, model, desk.set.guidelines))
@@ -55,19 +50,19 @@ def draw(desk: Desk) -> None:
 
 def _ended(one: Measuring) -> None:
     if one.error:
-        st.error(md(f"Measuring the judge failed: {one.error}"))
+        say.error(f"Measuring the judge failed: {one.error}")
     elif one.cancelled:
-        st.caption(
-            md(f"Stopped after {one.finished:,} passages. Their replies are saved: measure again to go on.")
+        say.caption(
+            f"Stopped after {one.finished:,} passages. Their replies are saved: measure again to go on."
         )
     elif one.unscored:
-        st.warning(md(f"{one.unscored:,} passages got no score: {cut(one.why, 200)}"))
+        say.warning(f"{one.unscored:,} passages got no score: {cut(one.why, 200)}")
 
 
 def _result(record: JudgeRecord, why: str | None) -> None:
     """Draw what was measured and what it allows; `why` tells why it is no longer valid."""
     if why:
-        st.warning(md(f"Not calibrated for these guidelines: {why}. Measure the judge again."))
+        say.warning(f"Not calibrated for these guidelines: {why}. Measure the judge again.")
     said = [
         words.agreement(record),
         words.leaves_open(record),
@@ -84,12 +79,10 @@ def _result(record: JudgeRecord, why: str | None) -> None:
         f"{grade} from {'never' if bound is None else f'{bound:.2f}'}"
         for grade, bound in enumerate(record.bounds, 1)
     )
-    st.caption(
-        md(
-            f"Rows: grades of people. Columns: grades of the judge, from its P(Yes): {bounds}. Model: "
-            f"{record.model}, prompt {record.prompt}, guidelines {record.policy_hash[:12]}; measured "
-            f"{record.made[:10]}."
-        )
+    say.caption(
+        f"Rows: grades of people. Columns: grades of the judge, from its P(Yes): {bounds}. Model: "
+        f"{record.model}, prompt {record.prompt}, guidelines {record.policy_hash[:12]}; measured "
+        f"{record.made[:10]}."
     )
     with st.expander("Guidelines the judge was shown"):
         show(tag("div", record.policy or "None.", css="rs rs-label-guide", dir="auto"))

@@ -14,7 +14,7 @@ from core.evaluation.labels import exchange, listing
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.final import final, tie
 from core.evaluation.labels.listing import Counts, Line
-from ui.app import account, opening, state
+from ui.app import account, opening, say, state
 from ui.app.choice import choice
 from ui.app.markup import md
 from ui.app.routes import on_page
@@ -53,7 +53,7 @@ def draw(desk: Desk) -> None:
     )
     found, counts, lacking = _lines(desk, version)
     if lacking:
-        st.warning(md(f"The labels could not be checked against the corpus: {on_page(lacking)}"))
+        say.warning(f"The labels could not be checked against the corpus: {on_page(lacking)}")
     if not found:
         st.caption("No passages yet. Find some under Pool, or import labels below.")
     else:
@@ -61,7 +61,7 @@ def draw(desk: Desk) -> None:
         kinds = Counter(one.now.split(" ")[0] for one in found if one.now)
         effects = [f"{kinds[kind]:,} {what}" for kind, what in CHANGED.items() if kinds[kind]]
         if effects:
-            st.warning(md(f"The corpus was reindexed. {'; '.join(effects)}."))
+            say.warning(f"The corpus was reindexed. {'; '.join(effects)}.")
         _table(found)
     _out(desk)
     _in(desk)
@@ -189,7 +189,7 @@ def _in(desk: Desk) -> None:
         try:
             result = take(desk, given.name, given.getvalue(), who)
         except RouteScopeError as error:
-            st.error(md(f"Nothing was imported. {error}"))
+            say.error(f"Nothing was imported. {error}")
             return
         st.session_state[IMPORT_RESULT] = result
         st.session_state[GIVEN] = st.session_state.get(GIVEN, 0) + 1

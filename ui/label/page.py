@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import streamlit as st
-
-from core.domain.errors import RouteScopeError
 from core.evaluation.labels.desk import Desk
-from ui.app import address, opened
-from ui.app.markup import md
+from ui.app import address, opened, say
 from ui.app.tabs import tabs
 from ui.label import agreement, generated, labels, pool, queue, sets
 from ui.label.desk import held
@@ -17,12 +13,10 @@ from ui.label.desk import held
 
 def draw() -> None:
     """Draw the page for the chosen set, or how to create one."""
-    try:
+    with say.errors():
         name = sets.choose()
         if name is not None:
             _views(held(name).desk)
-    except RouteScopeError as error:
-        st.error(md(str(error)))
     opened.link()
 
 

@@ -13,7 +13,7 @@ from core.evaluation.labels import pool
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.pool import Coverage, Pooling, coverage
 from core.routes.registry import routes
-from ui.app import account, corpora, state
+from ui.app import account, corpora, say, state
 from ui.app.evaluated import reopened
 from ui.app.help_mark import term
 from ui.app.markup import cut, md
@@ -102,7 +102,7 @@ def _begin(desk: Desk) -> None:
     asked = len(pool.worth_labelling(desk.questions))
     if left := len(desk.questions) - asked:
         more += f" Left out: {count(left)} that documents do not answer, such as small talk."
-    st.caption(md(f"Runs {len(chosen)} routes on {count(asked)}. Existing passages stay.{more}"))
+    say.caption(f"Runs {len(chosen)} routes on {count(asked)}. Existing passages stay.{more}")
 
 
 def _depth(key: str) -> int:
@@ -115,17 +115,17 @@ def _ended(one: Pooling) -> None:
         f"{one.new:,} new passages."
     )
     if one.error:
-        st.error(md(f"The search failed: {one.error}. {done}"))
+        say.error(f"The search failed: {one.error}. {done}")
     elif one.cancelled:
-        st.info(md(f"Stopped. {done} They stay in the pool."))
+        say.info(f"Stopped. {done} They stay in the pool.")
     else:
-        st.caption(md(done))
+        say.caption(done)
     if one.failed:
         why = "; ".join(
             f"{title(route)} on {times} ({cut(one.why.get(route, ''), 160)})"
             for route, times in one.failed.most_common()
         )
-        st.warning(md(f"Some routes failed on some questions: {why}."))
+        say.warning(f"Some routes failed on some questions: {why}.")
 
 
 def _found_before(desk: Desk) -> None:
@@ -157,7 +157,7 @@ def _found_before(desk: Desk) -> None:
                 corpus = engine.corpus(desk.set.corpus)
                 added = pool.from_evaluation(store(), name, reopened(origin), corpus, depth=depth)
     except RouteScopeError as error:
-        st.error(md(str(error)))
+        say.error(error)
         return
     result = f"{added.new:,} new passages for {added.questions} questions of the set."
     if added.others and origin == SESSIONS:

@@ -11,9 +11,9 @@ from core.evaluation.labels import queue
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.queue import Progress, onward
 from core.store.labels import Judgement, Kind, Pair
-from ui.app import account, address, evaluated
+from ui.app import account, address, evaluated, say
 from ui.app.choice import choice
-from ui.app.markup import cut, join, md, show, tag
+from ui.app.markup import cut, join, show, tag
 from ui.app.names import named
 from ui.app.routes import title
 from ui.components import tables
@@ -46,7 +46,7 @@ def _desk() -> None:
     try:
         now = opened()
     except RouteScopeError as error:  # deleted by somebody meanwhile
-        st.error(md(str(error)))
+        say.error(error)
         return
     _effort(now, who)
     desk, order = now.desk, now.order(who)
@@ -109,14 +109,12 @@ def _order() -> None:
     try:
         evaluated.reopened(name)
     except RouteScopeError:
-        st.caption(md(f"Evaluation {name} cannot be opened, so the questions are in their usual order."))
+        say.caption(f"Evaluation {name} cannot be opened, so the questions are in their usual order.")
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(
-            md(
-                f"The questions that decide most between {title(one)} and {title(other)} in evaluation "
-                f"{name} come first."
-            )
+        say.caption(
+            f"The questions that decide most between {title(one)} and {title(other)} in evaluation "
+            f"{name} come first."
         )
         usual = {ORDER: None, AT: None}
         st.button(
@@ -269,12 +267,10 @@ def _jumped() -> None:
 
 def _finished(desk: Desk, who: str, order: tuple[Pair, ...]) -> None:
     st.subheader("Every passage is judged", anchor=False)
-    st.caption(
-        md(
-            f"{'You have' if who == ME else f'{who} has'} judged all "
-            f"{sum(map(len, desk.pool.values())):,} passages in this set. To check how reliable the labels "
-            "are, have a second annotator grade the passages and see Agreement."
-        )
+    say.caption(
+        f"{'You have' if who == ME else f'{who} has'} judged all "
+        f"{sum(map(len, desk.pool.values())):,} passages in this set. To check how reliable the labels "
+        "are, have a second annotator grade the passages and see Agreement."
     )
     st.page_link("evaluate.py", label="Evaluate routes on this set", query_params={"labels": desk.set.name})
     with st.container(horizontal=True):

@@ -17,7 +17,7 @@ from core.evaluation.labels import desk as desks
 from core.evaluation.labels import exchange, origins
 from core.evaluation.labels.desk import Desk
 from core.store.labels import LabelSet
-from ui.app import account, address, opening, state
+from ui.app import account, address, opening, say, state
 from ui.app.help_mark import term
 from ui.app.markup import md
 from ui.components import question_file
@@ -47,7 +47,7 @@ def choose() -> str | None:
     made = {one.name: one for one in desks.sets(store())}
     wanted = st.query_params.get("set")
     if wanted and wanted not in made and wanted != gone:
-        st.warning(md(f"Label set “{wanted}” does not exist or was deleted. Judgements are not saved to it."))
+        say.warning(f"Label set “{wanted}” does not exist or was deleted. Judgements are not saved to it.")
         address.keep("set", None)
     known = _offered(made)
     if not known:
@@ -112,7 +112,7 @@ def make() -> None:
     try:
         questions = given.written.questions if given else _questions(origin or CORPUS, corpus)
     except RouteScopeError as error:
-        st.info(md(str(error)))
+        say.info(error)
         questions = ()
     if questions:
         questions = _chosen(questions)
@@ -152,11 +152,9 @@ def about(desk: Desk) -> None:
         text = f"A regression set: people reported {reported} of its questions. Release checks them."
         st.caption(md(text), help=term("regression set"))
     by = account.by(store(), "label set made", one.name)
-    st.caption(
-        md(
-            f"{len(desk.questions)} questions over corpus {one.corpus}, created on {one.created[:10]}{by}. "
-            f"A passage counts as relevant from grade {one.relevant_from}."
-        )
+    say.caption(
+        f"{len(desk.questions)} questions over corpus {one.corpus}, created on {one.created[:10]}{by}. "
+        f"A passage counts as relevant from grade {one.relevant_from}."
     )
     guidelines(one, height=260)
     about = "Removes the set from the list. Its judgements remain stored, and Undo restores it."
@@ -208,7 +206,7 @@ def _questions(origin: str, corpus: str) -> tuple[Question, ...]:
     if origin == ASKED:
         found = origins.of_sessions(store(), corpus)
         if not found:
-            st.caption(md(f"No stored session has asked corpus {corpus} a question yet."))
+            say.caption(f"No stored session has asked corpus {corpus} a question yet.")
         return found
     settings = state.engine().settings
     return _of_corpus(corpus, str(settings.home), current_fingerprint(corpus, settings=settings))

@@ -11,8 +11,8 @@ from core.evaluation.labels import agreement
 from core.evaluation.labels.agreement import Disagreement
 from core.evaluation.labels.desk import Desk
 from core.store.labels import Judgement, Kind, Pair
-from ui.app import address
-from ui.app.markup import md, show, tag
+from ui.app import address, say
+from ui.app.markup import show, tag
 from ui.label import keys
 from ui.label import passage as label_passage
 from ui.label.desk import SET, annotator, held, opened
@@ -36,7 +36,7 @@ def _desk() -> None:
     try:
         desk = opened().desk
     except RouteScopeError as error:  # deleted by somebody meanwhile
-        st.error(md(str(error)))
+        say.error(error)
         return
     found = {(one.question, one.passage): one for one in agreement.disagreements(desk)}
     st.markdown("**Disagreements**")

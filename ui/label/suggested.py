@@ -8,8 +8,8 @@ from core.evaluation.labels import suggest
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.suggest import Suggesting
 from core.store.labels import GRADES, MODEL, Pair
-from ui.app import address, state
-from ui.app.markup import cut, md, show, tag
+from ui.app import address, say, state
+from ui.app.markup import cut, show, tag
 from ui.app.progress import follow
 from ui.label.desk import attempt
 
@@ -76,9 +76,9 @@ def ask(desk: Desk) -> None:
 def _ended(one: Suggesting) -> None:
     result = f"{one.annotator} suggested a grade for {one.scored:,} of {one.total:,} passages."
     if one.error:
-        st.error(md(f"Suggesting grades failed: {one.error}. {result}"))
+        say.error(f"Suggesting grades failed: {one.error}. {result}")
     elif one.unscored:
         why = cut(next(iter(one.why.values()), ""), 200)
-        st.warning(md(f"{result} {one.unscored:,} have none: {why}"))
+        say.warning(f"{result} {one.unscored:,} have none: {why}")
     else:
-        st.caption(md(f"Stopped. {result}" if one.cancelled else result))
+        say.caption(f"Stopped. {result}" if one.cancelled else result)

@@ -9,9 +9,9 @@ from core.analysis.run_diff_text import headline
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
 from core.domain.types import Run
-from ui.app import state
+from ui.app import say, state
 from ui.app.choice import choice
-from ui.app.markup import cut, join, md, show, tag
+from ui.app.markup import cut, join, show, tag
 from ui.app.progress import follow
 from ui.compare.results import at_work
 from ui.sessions import pair
@@ -31,7 +31,7 @@ def draw(first: str, second: str) -> None:
         try:
             runs.append(state.find(id)[0])
         except RouteScopeError as error:
-            st.error(md(f"{which.capitalize()} run: {error}"))
+            say.error(f"{which.capitalize()} run: {error}")
     if len(runs) < 2:
         return
     before, after = runs

@@ -11,6 +11,7 @@ import streamlit as st
 from core.domain.errors import RouteScopeError
 from core.evaluation.finding import count
 from core.store import Store
+from ui.app import say
 from ui.app.markup import cut, md
 from ui.sessions.run_list import changed
 
@@ -62,7 +63,7 @@ def draw_imported(store: Store) -> None:
     with st.container(border=True):
         for name, _, wrong in imported:
             if wrong:
-                st.error(md(f"{cut(name, 80)} was not imported: {wrong}"))
+                say.error(f"{cut(name, 80)} was not imported: {wrong}")
         files = [name for name, _, wrong in imported if not wrong]
         new = list(dict.fromkeys(id for _, ids, _ in imported for id in ids))
         if files:

@@ -18,7 +18,7 @@ from core.routes.registry import routes
 from core.store import SessionRow
 from ui.app import say, state
 from ui.app.answer_style import ANSWERS
-from ui.app.markup import cut, md
+from ui.app.markup import cut
 from ui.app.routes import by_family, title
 from ui.compare.ask import MAX_PASTED
 from ui.components import parameters
@@ -108,9 +108,9 @@ def form(run: Run) -> None:
 def draw_differences(found: Again) -> None:
     """Draw what of the stored run is unavailable or has changed."""
     if found.gone:
-        st.warning(md(f"No longer available and left out: {'; '.join(found.gone)}."))
+        say.warning(f"No longer available and left out: {'; '.join(found.gone)}.")
     if found.other:
-        st.caption(md(f"Different from the stored run, whatever you change: {'; '.join(found.other)}."))
+        say.caption(f"Different from the stored run, whatever you change: {'; '.join(found.other)}.")
     if not found.gone and not found.other:
         st.caption("Everything this run used is still available.")
 
@@ -136,7 +136,7 @@ def _parameter(request: Request) -> Request:
     now = route.settle(request.parameters.get(name, {}))
     with st.container(width=540):
         chosen = parameters.widget(parameter, now[parameter.name], f"again:{name}:{parameter.name}")
-    st.caption(md(f"Was {value(now[parameter.name])}. {parameter.help}"))
+    say.caption(f"Was {value(now[parameter.name])}. {parameter.help}")
     if chosen is None:
         return request
     turned: Mapping[str, Any] = {**request.parameters.get(name, {}), parameter.name: chosen}
@@ -174,8 +174,8 @@ def _question(request: Request) -> Request:
     )
     turns = request.query.history
     if turns:
-        st.caption(
-            md(f"Follows the same {len(turns)} turns as before, starting with “{cut(turns[0].text, 80)}”.")
+        say.caption(
+            f"Follows the same {len(turns)} turns as before, starting with “{cut(turns[0].text, 80)}”."
         )
     return replace(request, query=Query(text, turns))
 
