@@ -66,8 +66,7 @@ class ActionChoice(Decided):
     """The action chosen; "answered" is the choice to answer. `input` is what it is done with."""
 
     decision: Action | Literal["answered", "unusable choice"]
-    input: str
-    why: str
+    input: str = ""
 
     TEXT = "input"
 
@@ -93,7 +92,6 @@ class TurnDecision(Decided):
     """The decision whether the agent chooses again, with the reason if it stops."""
 
     decision: Literal["choose", "enough", "steps used up", "nothing to do", "nothing new", "budget spent"]
-    why: str
 
     FIRES = (("choose", "enough"),)
 
@@ -207,12 +205,12 @@ class Agent(Retrieve, Transform):
         )
         read = read_choice(reply.text, offered, done)
         if isinstance(read, str):
-            return ActionChoice("unusable choice", "", f"also when asked again, the model gave {read}")
+            return ActionChoice("unusable choice", f"also when asked again, the model gave {read}")
         action, words = read
         why = f"the model chose {action} of {', '.join(offered)} after {len(done)} actions"
         if action == "answer":
-            return ActionChoice("answered", "", why)
-        return ActionChoice(action, words, why)  # type: ignore[arg-type] # one of `offered`
+            return ActionChoice("answered", why)
+        return ActionChoice(action, why, words)  # type: ignore[arg-type] # one of `offered`
 
     @step("GUARDRAIL", "was it asked before", returns=Guard)
     def asked_before(self, action: str, words: str, done: tuple[Did, ...]) -> Guard:

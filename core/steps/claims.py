@@ -93,7 +93,6 @@ class Revision(Decided):
     """The decision how to treat unsupported claims."""
 
     decision: Literal["keep", "rewrite", "leave out", "abstain"]
-    why: str
 
     FIRES = (("rewrite", "keep"), ("leave out", "keep"), ("abstain", "keep"))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 from core.backends.prompting.citations import Draft
@@ -37,7 +37,6 @@ class Classified(Decided):
     """
 
     decision: QuestionClass
-    why: str
     scores: Mapping[str, float]
     weighed: tuple[Weighed, ...]
     between: tuple[str, str]
@@ -45,24 +44,14 @@ class Classified(Decided):
 
     def recorded(self) -> Decision:
         """With the features in a place of their own."""
-        details = {"trained": self.trained}
-        return Decision(
-            self.decision,
-            self.ways,
-            self.why,
-            scores=self.scores,
-            details=details,
-            weighed=self.weighed,
-            between=self.between,
-        )
+        own = replace(super(Classified, self).recorded(), details={"trained": self.trained})
+        return replace(own, weighed=self.weighed, between=self.between)
 
 
 @dataclass(frozen=True, slots=True)
 class Dispatch(Decided):
     """The route chosen for a question, and why other routes were passed over."""
 
-    decision: str
-    why: str
     # the available routes, the default last; they depend on the classifier and on what can run here
     ways: tuple[str, ...]
 
@@ -74,7 +63,6 @@ class FallbackDecision(Decided):
     """The decision whether the chosen route's result stands or the default route searches after all."""
 
     decision: Literal["keep", "fall back"]
-    why: str
     FIRES = (("fall back", "keep"),)
 
 

@@ -56,7 +56,6 @@ class Confidence(Decided):
     """The decision whether to search."""
 
     decision: Literal["answer without retrieval", "retrieve"]
-    why: str
     confidence: float | None  # None if unavailable, which means no trust, or if there is no answer
     by: Literal["mean", "minimum", "verbalised", "no answer"]
     threshold: float

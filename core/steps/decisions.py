@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
 from core.domain.errors import BadInput
@@ -14,8 +14,9 @@ _KNOWN: dict[type, tuple[str, ...]] = {}
 ANY = "any other"  # in FIRES: each decision that no other pair names
 
 
+@dataclass(frozen=True, slots=True)
 class Decided:
-    """Base of outcomes with a `decision` (a Literal) and a `why`.
+    """Base of outcomes with a `decision`, which subclasses declare as a Literal, and a `why`.
 
     `SCORE` and `TEXT` name the fields with the score compared with `threshold`, and with the text to continue
     with. `FIRES` pairs each decision that intervenes (spends calls, discards, abstains) with the one that
@@ -23,7 +24,9 @@ class Decided:
     reversed: the passive decision has no single opposite.
     """
 
-    __slots__ = ()
+    decision: str
+    why: str
+
     SCORE: ClassVar[str] = ""
     TEXT: ClassVar[str] = ""
     FIRES: ClassVar[tuple[tuple[str, str], ...]] = ()
@@ -43,11 +46,11 @@ class Decided:
         """
         if decision not in self.ways:
             raise BadInput(f"{decision!r} is no decision; expected one of {', '.join(self.ways)}")
-        return replace(self, decision=decision)  # type: ignore[type-var] # of dataclasses
+        return replace(self, decision=decision)
 
     def recorded(self) -> Decision:
         """Return the output stored on the span, with the subclass' own fields as details."""
-        given: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type] # of dataclasses
+        given: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
         score = given.pop(self.SCORE, None)
         return Decision(
             given.pop("decision"),

@@ -250,7 +250,6 @@ class Act(Decided):
     """The action that follows a verdict."""
 
     decision: Decision
-    why: str
     earned: int = 0  # number of web results graded high enough to precede the corpus' passages
 
     FIRES = (

@@ -30,7 +30,6 @@ class FoundOrAll(Decided):
     """The decision what to answer from."""
 
     decision: Chosen
-    why: str
     score: float | None  # P(Yes) that the hits contain the answer; None if unavailable
     threshold: float
     ways: tuple[str, ...]  # the second one depends on the corpus

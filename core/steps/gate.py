@@ -29,16 +29,14 @@ class ExactTerm:
 class ExactTermsDecision(Decided):
     """The exact terms of a question and what follows: search for its words, or for an imagined answer."""
 
-    terms: tuple[ExactTerm, ...]
     decision: Literal["hybrid", "hyde"]
-    why: str
+    terms: tuple[ExactTerm, ...]
 
     FIRES = (("hyde", "hybrid"),)
 
 
-_QUANTITY = re.compile(
-    r"\d+-?[A-Za-z]+(?:-[A-Za-z]+)*|(?!0[xX])\d+(?:[xX]\d+)+|FY\d+"
-)  # 24h, 30-day, 60x40, FY25
+# 24h, 30-day, 60x40, FY25
+_QUANTITY = re.compile(r"\d+-?[A-Za-z]+(?:-[A-Za-z]+)*|(?!0[xX])\d+(?:[xX]\d+)+|FY\d+")
 _STANDING_YEAR = re.compile(r"(?<![A-Za-z0-9])(?:19|20)\d\d(?![A-Za-z0-9])")
 
 
@@ -135,14 +133,11 @@ class Gatekeeper(StepBase):
         """See `exact_terms`; a question with any of them goes to hybrid search, each other to HyDE: a model
         that imagines an answer makes up other numbers than the ones asked for.
         """
-        terms = exact_terms(text)
-        if not terms:
-            return ExactTermsDecision(
-                terms, "hyde", "it has no exact identifier: a hypothetical answer may be nearer"
-            )
-        return ExactTermsDecision(
-            terms, "hybrid", f"it has exact identifiers: {', '.join(repr(t.text) for t in terms[:3])}"
-        )
+        if terms := exact_terms(text):
+            named = ", ".join(repr(term.text) for term in terms[:3])
+            return ExactTermsDecision("hybrid", f"it has exact identifiers: {named}", terms)
+        why = "it has no exact identifier: a hypothetical answer may be nearer"
+        return ExactTermsDecision("hyde", why, terms)
 
     @step("CHAIN", "analyse the question", returns=Analysis)
     def analyse(self, query: Query, dense: Ranking, strange: float) -> Analysis:

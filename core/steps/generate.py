@@ -32,7 +32,6 @@ class EvidenceDecision(Decided):
     """The decision whether the passages suffice to answer."""
 
     decision: Literal["answer", "abstain"]
-    why: str
     score: float | None  # P(Yes); None if unavailable
     threshold: float
 

@@ -39,7 +39,6 @@ class DecisionWorth(Decided):
     """
 
     decision: State
-    why: str
     about: Name  # the decision
     model: str
     auc: float | None  # area under the ROC curve in the calibration; None without one

@@ -34,7 +34,6 @@ class MissingName(Decided):
     """The decision whether a mentioned name has to be looked up."""
 
     decision: Literal["look up", "nothing missing"]
-    why: str
     score: float
     threshold: float
     # the likeliest name and the question's words missing from the passage that mentions it; "" without a name
@@ -51,7 +50,6 @@ class NameChoice(Decided):
     """The model's choice of the name to look up."""
 
     decision: Literal["another name", "the likeliest"]
-    why: str
     scores: dict[str, float]
     query: str  # the search text of the likeliest name
     other: str  # the search text of the model's choice, or of the second name if it prefers none

@@ -26,7 +26,6 @@ class LookUp(Decided):
     """The decision whether to retrieve for a question."""
 
     decision: Literal["retrieve", "no retrieval"]
-    why: str
     probability: float | None  # P(Yes); None if the reply was neither Yes nor No
     threshold: float
     by: By | None

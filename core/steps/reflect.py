@@ -25,14 +25,13 @@ EXCERPT = 200  # characters of each
 class Reflection(Decided):
     """One round of reflection: the search text, the score of its hits, and the decision."""
 
+    decision: Next
     searched: str  # the search text
     number: int
     score: float | None  # P(Yes) that the hits contain the answer; None if the model said neither Yes nor No
     gain: float | None  # `score` minus that of the round before
     threshold: float
-    decision: Next
     reason: Reason | None
-    why: str
 
     SCORE = "score"
     FIRES = (("try again", "enough"),)
@@ -64,7 +63,7 @@ class Reflect(Generate):
         decision, reason = next_round(score, before, number, threshold, gain, rounds)
         more = None if score is None or before is None else score - before
         why = _why(score, more, threshold, gain) + f": {reason or f'round {number} of {rounds}'}"
-        return Reflection(searched, number, score, more, threshold, decision, reason, why)
+        return Reflection(decision, why, searched, number, score, more, threshold, reason)
 
     @step("LLM", "ask in another way", returns=str)
     def reformulate(self, text: str, found: Ranking, tried: tuple[str, ...]) -> str:
@@ -78,7 +77,7 @@ class Reflect(Generate):
             REFORMULATE,
             max_tokens=40,
             stop=("\n",),
-            unusable=_no_question,
+            unusable=lambda said: None if wording(first_line(said)) else "an empty reply",
             passages=quoted(shown, {hit.passage.id: hit.passage.text[:EXCERPT] for hit in shown}),
             question=text,
             tried="\n".join(f"- {in_line(one)}" for one in tried),
@@ -144,7 +143,3 @@ def _why(score: float | None, more: float | None, threshold: float, gain: float)
     if more is None or above:
         return told
     return told + f"; gain {more:+.2f} is {'below' if more < gain else 'at least'} {gain:g}"
-
-
-def _no_question(reply: str) -> str | None:
-    return None if wording(first_line(reply)) else "an empty reply"

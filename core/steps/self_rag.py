@@ -161,7 +161,6 @@ class RetrievalDecision(Decided):
     """The decision whether the model receives passages."""
 
     decision: Literal["retrieve", "no retrieval"]
-    why: str
     probability: float | None = None  # P([Retrieval]) against P([No Retrieval])
     threshold: float | None = None
 

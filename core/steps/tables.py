@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
@@ -51,6 +51,7 @@ WRITTEN = 200  # tokens of a query
 LOOK_S = 1.5  # seconds for looking up the values that a question names
 CHOICES = ("all tables", "some tables", "no tables")
 K = 60  # of reciprocal rank fusion, as in `rrf`
+L = TypeVar("L")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,6 @@ class Sides(Decided):
     """The choice between tables and passages as the source of the answer."""
 
     decision: Side
-    why: str
 
     FIRES = (("both", "passages only"),)
 
@@ -68,7 +68,6 @@ class QueryJudgement(Decided):
     """The decision whether a query stands or another is written, with a hint for the next one."""
 
     decision: Literal["another", "keep"]
-    why: str
     hint: str
 
     TEXT = "hint"
@@ -87,6 +86,7 @@ class WrittenSql:
 class AskTables(Generate, Fuse):
     """SQL over the corpus' database, or over its CSV files."""
 
+    @step("TOOL", "ask the tables", returns=TableResult)
     def ask_tables(
         self, question: str, source: Source = "tables", tables: int = 10, repairs: int = 1, rows: int = 200
     ) -> TableResult:
@@ -94,10 +94,6 @@ class AskTables(Generate, Fuse):
 
         A model that fails is such an error too, and shown on the step. Raises Unavailable without tables.
         """
-        return self._ask_tables(question, source, tables, repairs, rows)
-
-    @step("TOOL", "ask the tables", returns=TableResult)
-    def _ask_tables(self, question: str, source: Source, tables: int, repairs: int, rows: int) -> TableResult:
         try:
             return self.query_database(question, tables, repairs, rows, source)
         except ModelFailed as error:
@@ -119,35 +115,26 @@ class AskTables(Generate, Fuse):
     @step("RETRIEVER", "look up values", returns=ValueLinks)
     def link_values(self, text: str, source: Source) -> ValueLinks:
         """Find stored values that the question names; see `linking.link`."""
+        stop_words = analyzer(self.context.corpus.info.language).stop_words
+        found, complete = self._looked(partial(link, self._database(source), text, stop_words))
+        return ValueLinks(found, complete)
+
+    @step("RETRIEVER", "find joins", returns=tuple[Join, ...])
+    def find_joins(self, tables: tuple[str, ...], source: Source) -> tuple[Join, ...]:
+        """Find the join conditions between the tables: foreign keys, or inferred ones; see `joins.joins`."""
+        return self._looked(partial(joins, self._database(source), self._known(source, tables)))[0]
+
+    def _looked(self, look: Callable[..., tuple[tuple[L, ...], str]]) -> tuple[tuple[L, ...], bool]:
+        """Return what `look` finds in LOOK_S seconds, and whether it looked at everything."""
         left = self.context.left()
-        found, note = link(
-            self._database(source),
-            text,
-            analyzer(self.context.corpus.info.language).stop_words,
-            min(LOOK_S, left),
-            self.context.cancel.is_set,
-        )
+        found, note = look(min(LOOK_S, left), self.context.cancel.is_set)
         self.context.left()
         self.span.output = Pass([str(one) for one in found])
         if note:
             self.span.attributes["note"] = note
             if left < LOOK_S:  # looking ended with the route's own time
                 self.context.trace.cut_short()
-        return ValueLinks(found, complete=not note)
-
-    @step("RETRIEVER", "find joins", returns=tuple[Join, ...])
-    def find_joins(self, tables: tuple[str, ...], source: Source) -> tuple[Join, ...]:
-        """Find the join conditions between the tables: foreign keys, or inferred ones; see `joins.joins`."""
-        left = self.context.left()
-        database = self._database(source)
-        found, note = joins(database, _known(database, tables), min(LOOK_S, left), self.context.cancel.is_set)
-        self.context.left()
-        self.span.output = Pass([str(one) for one in found])
-        if note:
-            self.span.attributes["note"] = note
-            if left < LOOK_S:
-                self.context.trace.cut_short()
-        return found
+        return found, not note
 
     @step("RETRIEVER", "choose tables", returns=tuple[str, ...])
     def choose_tables(self, text: str, links: ValueLinks, most: int, source: Source) -> tuple[str, ...]:
@@ -163,12 +150,9 @@ class AskTables(Generate, Fuse):
         columns = sum(len(table.columns) for table in tables)
         if len(tables) <= most and (columns <= COLUMNS or len(tables) <= 1):
             why = f"{len(tables)} tables with {columns} columns: at most {most} with {COLUMNS}"
-            self.span.output = DecisionOutput(
-                "all tables" if tables else "no tables",
-                CHOICES,
-                why if tables else "the database has no table",
-                details={"tables": [{"name": table.name} for table in tables]},
-            )
+            chosen, why = ("all tables", why) if tables else ("no tables", "the database has no table")
+            details = {"tables": [{"name": table.name} for table in tables]}
+            self.span.output = DecisionOutput(chosen, CHOICES, why, details=details)
             return tuple(table.name for table in tables)
         texts = [described(database, table) for table in tables]
         words = RankBM25Index(texts, analyzer(self.context.corpus.info.language)).scores(text)
@@ -181,19 +165,14 @@ class AskTables(Generate, Fuse):
         best = [tables[at].name for at in order[:most]]
         linked = [one.table for one in links.found if one.exact and one.table not in best]
         joined = connect(tuple(dict.fromkeys([*best, *linked])), tables)
-        self.span.output = DecisionOutput(
-            "some tables",
-            CHOICES,
-            f"the best {most} of {len(tables)} by BM25 and cosine"
-            + (f", {', '.join(dict.fromkeys(linked))} for a value of the question" if linked else "")
-            + (f", {', '.join(extra)} to join them" if (extra := joined[len({*best, *linked}) :]) else ""),
-            details={
-                "tables": [
-                    {"name": tables[at].name, "bm25": float(words[at]), "cosine": float(cosines[at])}
-                    for at in order
-                ]
-            },
-        )
+        why = f"the best {most} of {len(tables)} by BM25 and cosine"
+        why += f", {', '.join(dict.fromkeys(linked))} for a value of the question" if linked else ""
+        extra = joined[len({*best, *linked}) :]
+        why += f", {', '.join(extra)} to join them" if extra else ""
+        scored = [
+            {"name": tables[at].name, "bm25": float(words[at]), "cosine": float(cosines[at])} for at in order
+        ]
+        self.span.output = DecisionOutput("some tables", CHOICES, why, details={"tables": scored})
         return tuple(table.name for table in tables if table.name in joined)
 
     @step("AGENT", "write and run SQL", returns=TableResult)
@@ -237,7 +216,14 @@ class AskTables(Generate, Fuse):
                 why = "the model wrote no other query" if attempts else NOT_THERE
                 break
             bounded = written.bounded
-            found = self._run(written, rows, source)
+            found: Result | SqlError
+            if written.cut:  # the beginning of a query may be valid but means something else
+                found = SqlFailed(f"the query was cut off after {WRITTEN} tokens")
+            else:
+                try:
+                    found = self.run_sql(written.sql, rows, source)
+                except SqlError as error:
+                    found = error
             ran.append(found)
             attempts.append(Attempt(written.sql, str(found) if isinstance(found, SqlError) else "", mend))
             if len(attempts) > repairs:
@@ -255,17 +241,6 @@ class AskTables(Generate, Fuse):
         }
         return _asked(database.name, attempts, ran, why, repairs, shown)
 
-    def _run(self, written: WrittenSql, rows: int, source: Source) -> Result | SqlError:
-        """Return the rows of a query, or its error. A truncated query is not run: the remainder may be valid
-        but means something else.
-        """
-        if written.cut:
-            return SqlFailed(f"the query was cut off after {WRITTEN} tokens")
-        try:
-            return self.run_sql(written.sql, rows, source)
-        except SqlError as error:
-            return error
-
     @step("EVALUATOR", "decide on another query", returns=QueryJudgement)
     def judge_query(
         self,
@@ -277,8 +252,7 @@ class AskTables(Generate, Fuse):
         source: Source,
     ) -> QueryJudgement:
         """Decide whether another query is written, and with which hint; see `mending`."""
-        database = self._database(source)
-        known = _known(database, tables)
+        database, known = self._database(source), self._known(source, tables)
         if isinstance(found, SqlError):
             return QueryJudgement("another", str(found), about_error(str(found), known))
         given = about_given(sql, known)
@@ -286,16 +260,13 @@ class AskTables(Generate, Fuse):
             if given:
                 return QueryJudgement("another", "it gives back what the question names", given)
             return QueryJudgement("keep", counted(len(found.rows)), UNSURE)
-        left = self.context.left()
-        nothing = about_nothing(
-            database, sql, known, links.among(tables), joins, min(LOOK_S, left), self.context.cancel.is_set
-        )
+        seconds, stopped = min(LOOK_S, self.context.left()), self.context.cancel.is_set
+        nothing = about_nothing(database, sql, known, links.among(tables), joins, seconds, stopped)
         self.context.left()
         if hint := nothing or given:
             return QueryJudgement("another", "no rows, and not for want of the values", hint)
-        return QueryJudgement(
-            "keep", "no rows, and each value stands in the column it is compared with", UNSURE
-        )
+        why = "no rows, and each value stands in the column it is compared with"
+        return QueryJudgement("keep", why, UNSURE)
 
     @step("LLM", "write SQL", returns=WrittenSql)
     def write_sql(
@@ -313,18 +284,15 @@ class AskTables(Generate, Fuse):
         once more at a higher temperature. The embedded server can write only what the grammar of the tables
         allows (see `sql.grammar`); if it rejects the grammar, the query is written without.
         """
-        database = self._database(source)
-        known = _known(database, tables)
-        bound = ""
+        database, known = self._database(source), self._known(source, tables)
+        bound = values = ""
         if self.context.llm.endpoint == EMBEDDED:
             bound = grammar(known, joins, known_values(database, known, links, joins))
-        parts = [between(1, "", schema_text(database, known, joins))]
-        named = links.among(tables)
-        if named:
-            parts.append(between(2, "Stored values that the question names", values_text(named, joins)))
-        values = f"{parts[1]}\n\n" if named else ""
-        filled = {"tables": parts[0], "values": values, "question": text}
-        prompt = SQL
+        if named := links.among(tables):
+            shown = between(2, "Stored values that the question names", values_text(named, joins))
+            values = f"{shown}\n\n"
+        schema = between(1, "", schema_text(database, known, joins))
+        filled, prompt = {"tables": schema, "values": values, "question": text}, SQL
         if failed.sql:
             prompt = SQL_REPAIR
             filled |= {"sql": failed.sql[:2_000], "error": failed.error[:600]}
@@ -388,14 +356,8 @@ class AskTables(Generate, Fuse):
             self.span.attributes["note"] = written.error or "nothing was written besides"
             return result
         more = written.source if isinstance(written.source, Draft) else Draft(written.text, written.citations)
-        return Draft(
-            f"{result.text} {more.text}",
-            tuple(dict.fromkeys((*result.citations, *more.citations))),
-            False,
-            more.wrong,
-            more.uncited,
-            more.shown,
-        )
+        cited = tuple(dict.fromkeys((*result.citations, *more.citations)))
+        return replace(more, text=f"{result.text} {more.text}", citations=cited, abstained=False)
 
     @step("CHAIN", "take the result as a passage", returns=Ranking)
     def result_passage(self, asked: TableResult) -> Ranking:
@@ -428,9 +390,9 @@ class AskTables(Generate, Fuse):
         found: Database = self.context.prepared(Need.TABLES if source == "tables" else Need.CSV)
         return found
 
-
-def _known(database: Database, tables: Sequence[str]) -> list[DatabaseTable]:
-    return [table for name in tables if (table := database.table(name)) is not None]
+    def _known(self, source: Source, tables: Sequence[str]) -> list[DatabaseTable]:
+        database = self._database(source)
+        return [table for name in tables if (table := database.table(name)) is not None]
 
 
 def _only_null(found: Result) -> bool:

@@ -74,7 +74,6 @@ class SplitDecision(Decided):
     """The decision whether to split a question."""
 
     decision: Literal["split", "keep"]
-    why: str
     terms: float  # number of different words without stop words
     threshold: float
 
