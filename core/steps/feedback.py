@@ -179,9 +179,8 @@ class Feedback(Retrieve):
         where = self.context.where
         found, parts = self.context.corpus.search_terms(dict(query.terms), k, MAX_RECORDED_HITS, where)
         matched = {id: tuple(by) for id, by in parts}
-        self.span.output = Search(
-            (query.text,), "BM25", {}, len(query.terms), query.terms, matched, where=where
-        )
+        size = len(query.terms)
+        self.span.output = Search((query.text,), "BM25", {}, size, query.terms, matched, where=where)
         return found
 
     @step("EMBEDDING", "move the vector towards the first passages (Rocchio)", returns=Vector)
@@ -246,9 +245,8 @@ class Feedback(Retrieve):
         self.span.attributes["turns"] = len(turns)
         self.span.output = Search((text,))
         if not turns:
-            self.span.attributes["note"] = (
-                "no remembered turns: no session with turns and no conversation given"
-            )
+            why = "no remembered turns: no session with turns and no conversation given"
+            self.span.attributes["note"] = why
             return ()
         question = self.embed(text)
         vectors = self.context.turn_vectors.embed(self.context.embedder, [turn.text for turn in turns])
@@ -258,9 +256,8 @@ class Feedback(Retrieve):
         recalls = [Recalled(id, similarities[n], *weighed[n]) for n, id in enumerate(passages)]
         counting = [recall for recall in recalls if recall.score > 0]
         if not counting:
-            self.span.attributes["note"] = (
-                f"none of {len(turns)} turns has anything in common with the question"
-            )
+            why = f"none of {len(turns)} turns has anything in common with the question"
+            self.span.attributes["note"] = why
         best = sorted(counting, key=lambda recall: (-recall.score, recall.id))[:k]
         self.span.output = Search((text,), recalled=tuple(best))
         return tuple(Hit(passages[recall.id], recall.score) for recall in best)
@@ -275,18 +272,11 @@ class Feedback(Retrieve):
         """
         best = found[0].score if found else None
         alone = best is not None and best >= threshold
-        why = (
-            "the question by itself is near a passage: what was recalled is not used"
-            if alone
-            else "the question by itself is near no passage: what was recalled is searched with"
-        )
-        self.span.output = Decision(
-            "stands alone" if alone else "needs what was said",
-            ("stands alone", "needs what was said"),
-            why,
-            best,
-            float(threshold),
-        )
+        ways = ("stands alone", "needs what was said")
+        why = "the question by itself is near no passage: what was recalled is searched with"
+        if alone:
+            why = "the question by itself is near a passage: what was recalled is not used"
+        self.span.output = Decision(ways[0 if alone else 1], ways, why, best, float(threshold))
         return alone
 
     @step("CHAIN", "put recalled turns before the question", returns=str)
@@ -306,9 +296,8 @@ class Feedback(Retrieve):
         Source: Rocchio 1971, "Relevance Feedback in Information Retrieval", with turns as the relevant
         documents.
         """
-        vectors = self.context.turn_vectors.embed(
-            self.context.embedder, [hit.passage.text for hit in recalled]
-        )
+        texts = [hit.passage.text for hit in recalled]
+        vectors = self.context.turn_vectors.embed(self.context.embedder, texts)
         scores = np.array([hit.score for hit in recalled], np.float32)
         self.span.output = Embedding((text,), recalled=tuple(hit.passage.id for hit in recalled))
         mean: Vector = self.embed(text) + np.float32(weight) * (scores @ vectors)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from core.backends.base import Completion
 from core.backends.prompting.prompts import BEST_PASSAGE, ORDER_PASSAGES
@@ -74,7 +73,7 @@ class OrderByModel(RerankSteps):
             hits,
             [1 / ranks[at] for at in range(len(hits))],
             self.context.llm.model,
-            lambda _, moved: replace(moved, why="1 / rank: the model gives an order, no scores"),
+            [{"why": "1 / rank: the model gives an order, no scores"}] * len(hits),
         )
 
     def _slide(

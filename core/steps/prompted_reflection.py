@@ -11,7 +11,7 @@ from core.backends.prompting.prompts import LOOK_UP, RELEVANT, SEGMENT, SUPPORTE
 from core.backends.prompting.replies import DIGITS, By, TokenProbabilities, odds
 from core.backends.prompting.untrusted import between, in_line
 from core.domain.errors import BudgetSpent, ModelFailed
-from core.domain.outputs import Rerank, Reranked, Segment, SegmentTree
+from core.domain.outputs import Rerank, Reranked, Segment, SegmentTree, State
 from core.domain.types import Hit, Passage, Ranking
 from core.steps.base import StepBase
 from core.steps.beam import score_of, support_of
@@ -53,17 +53,8 @@ class JudgedSegment:
     def as_segment(self) -> Segment:
         """Return the segment as stored on the span, the first and last of its path."""
         support = None if self.support is None else dict(self.support)
-        return Segment(
-            self.passage,
-            self.text,
-            self.relevance,
-            support,
-            self.utility,
-            0.0,
-            ended="end",
-            why=self.why,
-            by=self.by,
-        )
+        judged = (self.relevance, support, self.utility, 0.0)
+        return Segment(self.passage, self.text, *judged, ended="end", why=self.why, by=self.by)
 
 
 class PromptedReflection(StepBase):
@@ -162,19 +153,12 @@ class PromptedReflection(StepBase):
         judged = [one.as_segment() for one in segments if judged_in_full(one)]
         scores = {one.passage: score_of(one, weights) for one in judged}
         order = sorted(enumerate(hits, 1), key=lambda one: -scores.get(one[1].passage.id, float("-inf")))
-        self.span.output = Rerank(
-            self.context.llm.model,
-            tuple(
-                Reranked(
-                    hit.passage.id,
-                    at,
-                    hit.score,
-                    scores.get(hit.passage.id),
-                    state="scored" if hit.passage.id in scores else "not scored",
-                )
-                for at, hit in order
-            ),
-        )
+        moved = []
+        for at, hit in order:
+            score = scores.get(hit.passage.id)
+            state: State = "not scored" if score is None else "scored"
+            moved.append(Reranked(hit.passage.id, at, hit.score, score, state=state))
+        self.span.output = Rerank(self.context.llm.model, tuple(moved))
         return tuple(Hit(hit.passage, 1 / rank) for rank, (_, hit) in enumerate(order, 1))
 
     @step("EVALUATOR", "choose the best segment", returns=Draft)
@@ -191,11 +175,8 @@ class PromptedReflection(StepBase):
         written = [one for one in segments if judged_in_full(one)]
         full = [one for one in written if (support_of(one.support) or 0.0) >= supported_from]
         rest = [one for one in segments if one is not None and not judged_in_full(one)]
-        rest += [
-            replace(one, why=f"its passage supports it by less than {supported_from:g}")
-            for one in written
-            if one not in full
-        ]
+        less = f"its passage supports it by less than {supported_from:g}"
+        rest += [replace(one, why=less) for one in written if one not in full]
         failed = [one for one in rest if one not in written and (not one.text or not abstains(one.text))]
         if failed and not written and not any(abstains(one.text) for one in rest):
             raise ModelFailed(f"none of {len(rest)} segments could be judged: {failed[0].why}")
@@ -203,26 +184,21 @@ class PromptedReflection(StepBase):
         best = scores.index(max(scores)) if scores else None
         spent = segments.count(None)
         why = (
-            f"its weighted score {scores[best]:.2f} is the highest of {len(full)}"
-            if best is not None
+            f"none of {len(rest)} passages supports an answer"
+            if segments
             else "no passage was found to write from"
-            if not segments
-            else f"none of {len(rest)} passages supports an answer"
         )
+        if best is not None:
+            why = f"its weighted score {scores[best]:.2f} is the highest of {len(full)}"
         if spent:
             why += f"; the budget was spent before {spent} more"
-        self.span.output = SegmentTree(
-            "abstain" if best is None else f"segment {best + 1} of {len(full)}",
-            why,
-            tuple(
-                replace(one.as_segment(), score=score, path=score, chosen=at == best)
-                for at, (one, score) in enumerate(zip(full, scores, strict=True))
-            ),
-            dict(weights),
-            beam=1,
-            segments=1,
-            unjudged=tuple(one.as_segment() for one in rest),
+        tree = tuple(
+            replace(one.as_segment(), score=score, path=score, chosen=at == best)
+            for at, (one, score) in enumerate(zip(full, scores, strict=True))
         )
+        decision = "abstain" if best is None else f"segment {best + 1} of {len(full)}"
+        unjudged = tuple(one.as_segment() for one in rest)
+        self.span.output = SegmentTree(decision, why, tree, dict(weights), unjudged=unjudged)
         if best is None:
             return Draft(NOT_ANSWERED, abstained=True)
         return Draft(f"{full[best].text} [1]", (full[best].passage,))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,13 +53,10 @@ class RerankSteps(LateInteraction, Judge, Retrieve, Fuse):
         name = self.context.rerankers.configured if which == "configured" else which
         if hits:
             self._open(name)
-        head = hits[:candidates]
-        if name == EMBEDDED:
-            first = self._rerank_blend(text, head)
-        elif name == LLM:
-            first = self._rerank_llm(text, head)
+        if name not in (EMBEDDED, LLM):
+            first = self._rerank_paired(text, hits[:candidates], share)
         else:
-            first = self._rerank_paired(text, head, share)
+            first = (self._rerank_blend if name == EMBEDDED else self._rerank_llm)(text, hits[:candidates])
         return self.append(first, hits) if len(hits) > len(first) else first
 
     def _open(self, name: str) -> None:
@@ -92,22 +89,30 @@ class RerankSteps(LateInteraction, Judge, Retrieve, Fuse):
         return hits[:READ_NOW]
 
     def _nearest_pieces(self, text: str, hits: Ranking) -> tuple[dict[int, int], Cosines]:
-        """Return the corpus rows of the hits and their cosines, by the nearest piece if pieces exist."""
+        """Return the corpus rows of the hits and their cosines, by the nearest piece if pieces exist.
+
+        A passage is as good as its best part: Dai & Callan 2019, arXiv:1905.09217, section 3 (MaxP).
+        """
         vector = self.embed(text)
         rows = self.rows_of(hits)
         cosine = self._cosines(hits, vector)
-        self._by_pieces(cosine, vector, rows)
+        try:
+            pieces: KeyIndex = self.context.prepared(Need.CHILDREN)
+        except Unavailable as error:
+            self.span.attributes["cosine"] = f"of whole passages: {error}"
+            return rows, cosine
+        cosine[list(rows)] = np.round(pieces.best(vector, list(rows.values())), 6)
+        self.span.attributes["cosine"] = "of the nearest piece of each passage"
         return rows, cosine
 
     def _by_parts(self, hits: Ranking, found: Blended, name: str) -> Ranking:
         """Sort the hits by the scores of `found`; the span keeps the parts of each score."""
-
-        def describe(at: int, one: Reranked) -> Reranked:
-            parts = {name: (float(found.raw[name][at]), float(found.parts[name][at])) for name in found.parts}
-            return replace(one, parts=parts)
-
+        parts = [
+            {name: (float(found.raw[name][at]), float(found.parts[name][at])) for name in found.parts}
+            for at in range(len(hits))
+        ]
         words = {str(w): float(s) for w, s in found.words}
-        return self._ordered(hits, found.scores.tolist(), name, describe, words)
+        return self._ordered(hits, found.scores.tolist(), name, [{"parts": one} for one in parts], words)
 
     def _cosines(self, hits: Ranking, vector: Vector) -> Cosines:
         found: Cosines = np.round((self.vectors_of(hits) * vector).sum(axis=1), 6).astype(np.float64)
@@ -126,15 +131,23 @@ class RerankSteps(LateInteraction, Judge, Retrieve, Fuse):
         corpus, reranker = self.context.corpus, self.context.rerankers.blend()
         bm25 = np.zeros(len(hits))
         bm25[list(rows)] = corpus.bm25(text, list(rows.values()))
+        stored: dict[int, Matrix | Halves] = {}
+        inputs = self.span.attributes
+        if why := self._unprepared():
+            inputs["token vectors"] = f"made now: {why}"
+        else:
+            index: TokenIndex = self.context.prepared(Need.TOKENS)
+            if index.compressed:
+                inputs["token vectors"] = index.compressed
+            stored = dict(zip(rows, index.stored(list(rows.values())), strict=True))
         found = reranker.blend(
             text,
-            Candidates([hit.passage for hit in hits], bm25, cosine, corpus.idf, self._stored(rows)),
-            asked=None if self._unprepared() else self.embed_tokens(text),
+            Candidates([hit.passage for hit in hits], bm25, cosine, corpus.idf, stored),
+            asked=None if why else self.embed_tokens(text),
             timeout=self.context.left(),
             cancel=self.context.cancel,
             windows=windows,
         )
-        inputs = self.span.attributes
         outside = len(hits) - len(rows)
         if found.embedded > outside:
             inputs[READ_THEN] = found.embedded - outside  # whose token vectors could have been prepared
@@ -162,15 +175,9 @@ class RerankSteps(LateInteraction, Judge, Retrieve, Fuse):
             return self._ordered(hits, scores, reranker.name)
         before = [hit.score for hit in hits]
         first, second = (1 - share) * standardised(before), share * standardised(scores)
-
-        def describe(at: int, one: Reranked) -> Reranked:
-            parts = {
-                "first stage": (before[at], float(first[at])),
-                reranker.name: (scores[at], float(second[at])),
-            }
-            return replace(one, parts=parts)
-
-        return self._ordered(hits, (first + second).tolist(), f"{share:.0%} {reranker.name}", describe)
+        rows = zip(before, first.tolist(), scores, second.tolist(), strict=True)
+        parts = [{"parts": {"first stage": (b, f), reranker.name: (s, g)}} for b, f, s, g in rows]
+        return self._ordered(hits, (first + second).tolist(), f"{share:.0%} {reranker.name}", parts)
 
     @step("RERANKER", "rerank by the model's grades", returns=Ranking)
     def _rerank_llm(self, text: str, hits: Ranking) -> Ranking:
@@ -190,45 +197,22 @@ class RerankSteps(LateInteraction, Judge, Retrieve, Fuse):
         grades: list[PassageGrade] = []
         spent = ""
         for hit in hits:
-            if not spent and self.context.answering and self._left() <= FOR_ANSWER:
+            left = self.context.max_calls - self.context.calls
+            if not spent and self.context.answering and left <= FOR_ANSWER:
                 spent = f"the last {FOR_ANSWER} model calls of the route are kept for its answer"
-            if spent:
-                grades.append(PassageGrade(hit.passage.id, None, "not scored", spent))
-                continue
             try:
-                grades.append(self.grade(text, hit.passage))
+                grade = None if spent else self.grade(text, hit.passage)
             except BudgetSpent as error:
-                spent = str(error)
-                grades.append(PassageGrade(hit.passage.id, None, "not scored", spent))
+                spent, grade = str(error), None
             except ModelFailed as error:
-                grades.append(PassageGrade(hit.passage.id, None, "error", str(error)))
+                grade = PassageGrade(hit.passage.id, None, "error", str(error))
+            grades.append(grade or PassageGrade(hit.passage.id, None, "not scored", spent))
         if all(grade.grade is None for grade in grades):
             raise ModelFailed(f"none of {len(hits)} passages could be graded: {grades[0].why}")
         if any(grade.by == "sampled word" for grade in grades):
             self.span.attributes["graded by"] = "Yes or No as written: the endpoint gives no probabilities"
-        return self._ordered(
-            hits,
-            [grade.grade for grade in grades],
-            self.context.llm.model,
-            lambda at, one: replace(one, state=grades[at].state, why=grades[at].why),
-        )
-
-    def _left(self) -> int:
-        """Return how many model calls the route may still make."""
-        return self.context.max_calls - self.context.calls
-
-    def _by_pieces(self, cosine: Cosines, vector: Vector, rows: Mapping[int, int]) -> None:
-        """Replace each passage's cosine by that of its nearest piece, if pieces exist.
-
-        A passage is as good as its best part: Dai & Callan 2019, arXiv:1905.09217, section 3 (MaxP).
-        """
-        try:
-            pieces: KeyIndex = self.context.prepared(Need.CHILDREN)
-        except Unavailable as error:
-            self.span.attributes["cosine"] = f"of whole passages: {error}"
-            return
-        cosine[list(rows)] = np.round(pieces.best(vector, list(rows.values())), 6)
-        self.span.attributes["cosine"] = "of the nearest piece of each passage"
+        states = [{"state": grade.state, "why": grade.why} for grade in grades]
+        return self._ordered(hits, [grade.grade for grade in grades], self.context.llm.model, states)
 
     def _unprepared(self) -> str:
         """Why the token vectors of passages have to be made now; empty where they were made beforehand."""
@@ -238,16 +222,6 @@ class RerankSteps(LateInteraction, Judge, Retrieve, Fuse):
         except Unavailable as error:
             return str(error)
         return "" if index.name == model else f"those in the index are by {index.name}"
-
-    def _stored(self, rows: Mapping[int, int]) -> dict[int, Matrix | Halves]:
-        """Return the stored token vectors by position."""
-        if why := self._unprepared():
-            self.span.attributes["token vectors"] = f"made now: {why}"
-            return {}
-        index: TokenIndex = self.context.prepared(Need.TOKENS)
-        if index.compressed:
-            self.span.attributes["token vectors"] = index.compressed
-        return dict(zip(rows, index.stored(list(rows.values())), strict=True))
 
     def _nothing(self) -> Ranking:
         self.span.attributes["note"] = "no passage was found to rerank"
@@ -259,19 +233,20 @@ class RerankSteps(LateInteraction, Judge, Retrieve, Fuse):
         hits: Ranking,
         scores: Sequence[float | None],
         name: str,
-        describe: Callable[[int, Reranked], Reranked] = lambda _, one: one,
+        details: Sequence[Mapping[str, Any]] = (),
         words: Mapping[str, float] | None = None,
     ) -> Ranking:
-        """Sort the hits by score; the span records each hit's place and score before and after.
-
-        `describe` adds details to the record of the hit at a position.
+        """Sort the hits by score; the span records each hit's place and score before and after, and its
+        `details`, further fields of `Reranked`.
         """
         order = by_score(scores)
-        moved = tuple(
-            describe(at, Reranked(hits[at].passage.id, at + 1, hits[at].score, _number(scores[at])))
-            for at in order
-        )
-        self.span.output = RerankOutput(name, moved, words or {}, len(hits))
+        moved = []
+        for at in order:
+            score, hit = scores[at], hits[at]
+            after = None if score is None else float(score)
+            more = details[at] if details else {}
+            moved.append(Reranked(hit.passage.id, at + 1, hit.score, after, **more))
+        self.span.output = RerankOutput(name, tuple(moved), words or {}, len(hits))
         unscored = sum(score is None for score in scores)
         if unscored:
             self.span.attributes["note"] = (
@@ -279,10 +254,9 @@ class RerankSteps(LateInteraction, Judge, Retrieve, Fuse):
             )
         elif order == list(range(len(hits))):
             self.span.attributes["note"] = "no passage moved; the order already was the reranker's"
-        ranked = enumerate(order, 1)
         return tuple(
             Hit(hits[at].passage, 1 / rank if unscored or (score := scores[at]) is None else score)
-            for rank, at in ranked
+            for rank, at in enumerate(order, 1)
         )
 
     def rerank_proximity(self, text: str, hits: Ranking, candidates: int) -> Ranking:
@@ -321,16 +295,8 @@ def standardised(scores: Sequence[float]) -> NDArray[np.float64]:
     return (found - found.mean()) / spread if spread else none
 
 
-def _number(score: float | None) -> float | None:
-    return None if score is None else float(score)
-
-
 def by_score(scores: Sequence[float | None]) -> list[int]:
     """Positions, highest score first, equal ones in their old order; one without a score keeps its place."""
-    known = iter(
-        sorted(
-            (at for at, score in enumerate(scores) if score is not None),
-            key=lambda at: -(scores[at] or 0.0),
-        )
-    )
+    scored = [at for at, score in enumerate(scores) if score is not None]
+    known = iter(sorted(scored, key=lambda at: -(scores[at] or 0.0)))
     return [at if score is None else next(known) for at, score in enumerate(scores)]

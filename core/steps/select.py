@@ -181,22 +181,13 @@ class Select(Retrieve):
         wanted = near if relevance == "cosine" else places(len(head))
         picks = mmr(wanted[: len(head)], alike[: len(head), : len(head)], lam, k)
         small = len(known) <= POOL  # of more the likeness of each two would be too long to keep
-        self.span.output = Selection(
-            "mmr",
-            tuple(
-                PickOutput(
-                    head[pick.row].passage.id,
-                    pick.row + 1,
-                    pick.score,
-                    pick.relevance,
-                    pick.similarity,
-                    None if pick.nearest is None else head[pick.nearest].passage.id,
-                )
-                for pick in picks
-            ),
-            tuple(near.tolist()) if small else (),
-            tuple(pack(alike)) if small else (),
-        )
+        chosen = []
+        for pick in picks:
+            like = None if pick.nearest is None else head[pick.nearest].passage.id
+            scores = (pick.score, pick.relevance, pick.similarity)
+            chosen.append(PickOutput(head[pick.row].passage.id, pick.row + 1, *scores, like))
+        kept = (tuple(near.tolist()), tuple(pack(alike))) if small else ()
+        self.span.output = Selection("mmr", tuple(chosen), *kept)
         if [pick.row for pick in picks] == list(range(len(picks))):
             self.span.attributes["note"] = "no passage moved; the most relevant ones are diverse enough"
         ordered = {head[pick.row].passage.id: head[pick.row].passage for pick in picks}
@@ -219,13 +210,11 @@ class Select(Retrieve):
         else:
             raise BadInput(f"near-duplicates by {by!r}; use words or embedding")
         dropped = duplicates(similarity, threshold)
-        self.span.output = Selection(
-            "duplicates",
-            dropped={
-                hits[row].passage.id: Duplicate(hits[kept].passage.id, float(similarity[row, kept]))
-                for row, kept in dropped.items()
-            },
-        )
+        better = {
+            hits[row].passage.id: Duplicate(hits[kept].passage.id, float(similarity[row, kept]))
+            for row, kept in dropped.items()
+        }
+        self.span.output = Selection("duplicates", dropped=better)
         if not dropped:
             self.span.attributes["note"] = "no two hits are that similar; none is dropped"
         return tuple(hit for row, hit in enumerate(hits) if row not in dropped)

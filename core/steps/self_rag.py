@@ -137,12 +137,10 @@ def _places(completion: Completion) -> Iterator[tuple[str, int, int, int]]:
     at = [n for n, token in enumerate(completion.logprobs) if token.token.strip() in TOKENS]
     named = [completion.logprobs[n].token.strip() for n in at]
     found = list(_WRITTEN.finditer(completion.text))
+    spans = [match.span() for match in found]
     if [match[0] for match in found] == named[:-1] and named[-1:] == [RETRIEVE]:
-        end = len(completion.text)  # a server that leaves out what it was told to stop at
-        spans = [*((match.start(), match.end()) for match in found), (end, end)]
-    elif [match[0] for match in found] == named:
-        spans = [(match.start(), match.end()) for match in found]
-    else:
+        spans.append((len(completion.text),) * 2)  # a server that leaves out what it was told to stop at
+    elif [match[0] for match in found] != named:
         raise ModelFailed(
             f"{completion.model} gives {len(found)} reflection tokens in its text and {len(named)} among its "
             "tokens: it is no reflection-token model, or its server hides special tokens"
@@ -230,24 +228,17 @@ class SelfRag(StepBase):
         def write(hit: Hit) -> ReflectionSegment | ModelFailed:
             prompt = opening(text) + before + evidence(hit.passage.title, hit.passage.text)
             try:
-                reply = self._reflect(prompt, LENGTH, stop=(RETRIEVE,))
-                return read_segment(reply, threshold)
+                return read_segment(self._reflect(prompt, LENGTH, stop=(RETRIEVE,)), threshold)
             except ModelFailed as error:
                 return error
 
-        outcomes = self.each(write, hits)
-        errors = [
-            (hit.passage.id, one)
-            for hit, one in zip(hits, outcomes, strict=True)
-            if isinstance(one, ModelFailed)
-        ]
+        outcomes = tuple(zip(hits, self.each(write, hits), strict=True))
+        errors = {hit.passage.id: one for hit, one in outcomes if isinstance(one, ModelFailed)}
         if errors:
-            self.span.attributes["failed"] = {id: str(error) for id, error in errors}
+            self.span.attributes["failed"] = {id: str(error) for id, error in errors.items()}
         if errors and len(errors) == len(hits):
-            raise errors[0][1]
-        written = tuple(
-            (hit, one) for hit, one in zip(hits, outcomes, strict=True) if isinstance(one, ReflectionSegment)
-        )
+            raise next(iter(errors.values()))
+        written = tuple((hit, one) for hit, one in outcomes if isinstance(one, ReflectionSegment))
         if written and all(segment.relevance is None for _, segment in written):
             raise ModelFailed(
                 f"the model judged none of {len(written)} passages; it writes no reflection tokens"
@@ -271,29 +262,15 @@ class SelfRag(StepBase):
         going = tuple(at for at in result.open if at >= len(tree.branches))
         deep = any(branches[at].ended == "retrieve" for at in result.kept)
         decision: Stop = "go on" if going else "as deep as allowed" if deep else "every path has ended"
-        if not branches:
-            decision = "nothing found"
-        new = len(branches) - len(tree.branches)
-        self.span.output = Decision(
-            decision,
-            get_args(Stop),
-            f"{len(result.kept)} paths are kept of {new} new ones and those that had ended (beam "
-            f"{tree.beam}); {len(going)} ask for more passages",
-            details={
-                "kept": [
-                    {"segment": at, "passage": branches[at].passage, "path": result.paths[at]}
-                    for at in result.kept
-                ]
-            },
+        decision = decision if branches else "nothing found"
+        kept = [{"segment": n, "passage": branches[n].passage, "path": result.paths[n]} for n in result.kept]
+        why = (
+            f"{len(kept)} paths are kept of {len(branches) - len(tree.branches)} new ones and those that had "
+            f"ended (beam {tree.beam}); {len(going)} ask for more passages"
         )
-        return replace(
-            tree,
-            branches=tuple(branches),
-            raws=tuple(raws),
-            kept=result.kept,
-            open=going,
-            found=tuple(found),
-        )
+        self.span.output = Decision(decision, get_args(Stop), why, details={"kept": kept})
+        grown_tree = replace(tree, branches=tuple(branches), raws=tuple(raws), found=tuple(found))
+        return replace(grown_tree, kept=result.kept, open=going)
 
     @step("RERANKER", "order by the segments written", returns=Ranking)
     def by_segments(self, tree: GrowingTree) -> Ranking:
@@ -306,10 +283,8 @@ class SelfRag(StepBase):
         passages = {hit.passage.id: hit.passage for hit in tree.found}
         order = dict.fromkeys([*cited, *sorted(best, key=lambda id: (-best[id], id))])
         first = {hit.passage.id: (at, hit.score) for at, hit in reversed(list(enumerate(tree.found, 1)))}
-        self.span.output = Rerank(
-            self.context.reflection().model,
-            tuple(Reranked(id, *first[id], best[id]) for id in order),
-        )
+        moved = tuple(Reranked(id, *first[id], best[id]) for id in order)
+        self.span.output = Rerank(self.context.reflection().model, moved)
         return tuple(Hit(passages[id], 1 / rank) for rank, id in enumerate(order, 1))
 
     @step("EVALUATOR", "choose the best path", returns=Draft)
