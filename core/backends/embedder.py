@@ -15,9 +15,8 @@ import numpy as np
 from core.backends.admission import LOOK_S, ModelQueue, aside, asker
 from core.backends.base import Embedder, Matrix, Vector
 from core.backends.hosted_embedder import HostedEmbedder, hosted_identity
-from core.backends.minilm_graph import FOLDER, Kind
+from core.backends.minilm import FOLDER, Kind, onnx_file
 from core.backends.named_models import SETTING, NamedModel, Packaged, known_as, named, packaged_folder, place
-from core.backends.onnx_store import onnx_file
 from core.backends.onnx_text import OnnxModel, OnnxText
 from core.backends.weights import CODE, clean, from_here_or_hub
 from core.domain.errors import Cancelled, Unavailable, describe

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from core.backends.admission import ModelQueue
 from core.backends.base import Matrix
 from core.backends.embedder import MINILM, identity
-from core.backends.minilm_graph import FOLDER
+from core.backends.minilm import FOLDER, onnx_file
 from core.backends.named_models import place
-from core.backends.onnx_store import onnx_file
 from core.backends.onnx_text import OnnxModel, OnnxText
 from core.backends.weights import clean, load
 from core.domain.errors import ModelFailed
@@ -63,26 +62,22 @@ _models: Once[tuple[str, str], TokenEmbedder] = Once(2)
 
 
 def token_embedder(name: str, *, settings: Settings) -> TokenEmbedder:
-    """`load_token_embedder` once for the process, and again when its files were changed. It is ready: the
-    first use of a model is slow, and no question is to pay for that.
+    """Load the token embedder called `name`, the embedded MiniLM or a ColBERT model, once for the process
+    and again when its files were changed. Raises Unavailable.
+
+    It is ready: the first use of a model is slow, and no question is to pay for that. The first use of MiniLM
+    builds its ONNX file, once for every checkout on this machine.
     """
 
     def loaded() -> TokenEmbedder:
-        embedder = load_token_embedder(name, settings=settings)
+        if name in MINILM:
+            embedder: TokenEmbedder = MiniLMTokens(onnx_file(settings.models_dir, "tokens"))
+        else:
+            embedder = ColbertTokens(name)
         embedder.embed_query("warm up")
         return embedder
 
     return _models.get((name, identity(name)), loaded)
-
-
-def load_token_embedder(name: str, *, settings: Settings) -> TokenEmbedder:
-    """Load the token embedder called `name`: the embedded MiniLM, else a ColBERT model. Raises Unavailable.
-
-    The first use of MiniLM builds its ONNX file, once for every checkout on this machine.
-    """
-    if name not in MINILM:
-        return ColbertTokens(name)
-    return MiniLMTokens(onnx_file(settings.models_dir, "tokens"))
 
 
 def maxsim(query: Matrix, passage: Matrix) -> float:

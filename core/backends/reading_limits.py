@@ -47,7 +47,7 @@ def reads(embedder: str, language: str) -> bool | None:
 def limit(embedder: str) -> ReadingLimit | None:
     """Return how much of a text an embedder reads; None if its tokenizer is not on this machine."""
     from core.backends.embedder import INT8, MINILM
-    from core.backends.minilm_graph import FOLDER
+    from core.backends.minilm import FOLDER
 
     model = named(embedder, "embedder")
     if model is not None and model.packaged is not None and "=" not in embedder:

@@ -205,9 +205,7 @@ def analyzer(language: str, *, identifiers: bool = False) -> Analyzer:
             analyzer(name, identifiers=identifiers) for name in dict.fromkeys(re.split(r"[+/]", language))
         )
         return Analyzer(language, (), parts, identifiers)
-    if language == "none":
-        return Analyzer(language, identifiers=identifiers)
-    if language in languages.UNSPACED:
+    if language == "none" or language in languages.UNSPACED:
         return Analyzer(language, identifiers=identifiers)
     known = Stemmer.algorithms()
     if language not in known:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from core.domain import full_set
-from core.domain.errors import Unavailable, describe
+from core.domain.errors import Cancelled, ModelTimedOut, Unavailable, describe
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -95,6 +97,23 @@ def _declared(place: str, file: str) -> dict[str, Any]:
     path = load_file_path(place, file, local_files_only=True)  # it came with the weights
     found = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
     return found if isinstance(found, dict) else {}
+
+
+def in_batches(
+    order: Sequence[int], size: int, name: str, timeout: float, cancel: threading.Event | None
+) -> Iterator[Sequence[int]]:
+    """Yield `size` of the positions `order` at a time. Raises Cancelled, and ModelTimedOut after `timeout`
+    seconds.
+    """
+    deadline = time.monotonic() + timeout
+    for start in range(0, len(order), size):
+        if cancel is not None and cancel.is_set():
+            raise Cancelled(f"stopped while {name} was reading passages")
+        if time.monotonic() > deadline:
+            raise ModelTimedOut(
+                f"{name} read {start} of {len(order)} passages in {timeout:.3g} s; give fewer"
+            )
+        yield order[start : start + size]
 
 
 def clean(text: str) -> str:

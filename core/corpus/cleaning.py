@@ -6,7 +6,7 @@ import json
 import re
 from functools import cache
 
-from core.backends.minilm_graph import FOLDER
+from core.backends.minilm import FOLDER
 
 BROKEN_LINE = "\ue0ad"  # private use: a hyphen at a line end, before it is decided whether it stays
 MOST_WORDS = 2_000_000  # words of a corpus that are remembered

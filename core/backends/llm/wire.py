@@ -197,15 +197,11 @@ def read(
     )
     found = replace(found, reasoning_tokens=_reasoned(answer, found))
     if not text.strip() and (thought or not logprobs):
-        spent = f" of {limit:,} tokens" if limit else ""
-        why = (
-            "before any answer: its reasoning used up" if found.reasoning_tokens else "with an empty text at"
-        )
-        told = (
-            f"ended {why} the limit{spent} (finish: length); raise llm_reasoning_tokens"
-            if finish == "length"
-            else f"answered with an empty text (finish: {finish})"
-        )
+        told = f"answered with an empty text (finish: {finish})"
+        if finish == "length":
+            why = "before any answer: its reasoning" if found.reasoning_tokens else "with an empty text: it"
+            spent = f" of {limit:,} tokens" if limit else ""
+            told = f"ended {why} used up the limit{spent} (finish: length); raise llm_reasoning_tokens"
         raise Empty(
             words.failed(told),
             cut=finish == "length",

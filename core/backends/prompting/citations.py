@@ -48,15 +48,8 @@ class Draft:
 
     def recorded(self) -> Written:
         """Return the output stored on the span."""
-        return Written(
-            self.text,
-            self.citations,
-            self.abstained,
-            self.wrong,
-            self.uncited,
-            self.shown,
-            unaided=self.unaided,
-        )
+        facts = (self.text, self.citations, self.abstained, self.wrong, self.uncited, self.shown)
+        return Written(*facts, unaided=self.unaided)
 
 
 def resolve(text: str, ids: Sequence[str]) -> Draft:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,8 +16,7 @@ from core.backends.array_files import single
 from core.backends.base import Matrix
 from core.backends.cache_file import DiskCache
 from core.backends.late import TokenEmbedder, TokenVectors
-from core.backends.weights import clean
-from core.domain.errors import Cancelled, ModelTimedOut
+from core.backends.weights import clean, in_batches
 from core.domain.text import searchable
 from core.domain.types import Passage
 
@@ -120,17 +118,9 @@ class BlendReranker:
         """Compute the token vectors of `texts`, batching texts of similar length. Each finished batch is
         kept.
         """
-        deadline = time.monotonic() + timeout
         order = sorted(texts, key=lambda at: len(texts[at]))
         out: dict[int, Matrix] = {}
-        for start in range(0, len(order), BATCH):
-            if cancel is not None and cancel.is_set():
-                raise Cancelled(f"stopped while {self.tokens} was reading passages")
-            if time.monotonic() > deadline:
-                raise ModelTimedOut(
-                    f"{self.tokens} read {start} of {len(texts)} passages in {timeout:.3g} s; give fewer"
-                )
-            some = order[start : start + BATCH]
+        for some in in_batches(order, BATCH, self.tokens, timeout, cancel):
             found = self._tokens.embed_passages([texts[at] for at in some])
             made = {at: rounded(one.vectors) for at, one in zip(some, found, strict=True)}
             if self._cache is not None:

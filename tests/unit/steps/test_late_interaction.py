@@ -15,10 +15,10 @@ from core.backends.late import (
     MiniLMTokens,
     TokenEmbedder,
     TokenVectors,
-    load_token_embedder,
     match_matrix,
     maxsim,
     maxsim_joined,
+    token_embedder,
 )
 from core.domain.errors import ModelFailed, Unavailable
 from core.domain.settings import Settings
@@ -75,9 +75,9 @@ def test_maxsim_by_hand() -> None:
 def test_minilm_tokens_are_the_models_last_hidden_state(tmp_path) -> None:
     from sentence_transformers import SentenceTransformer
 
-    from core.backends.onnx_store import weights
+    from core.backends.minilm import weights
 
-    ours = load_token_embedder("all-MiniLM-L6-v2", settings=Settings())
+    ours = token_embedder("all-MiniLM-L6-v2", settings=Settings())
     assert isinstance(ours, MiniLMTokens)
     assert (ours.name, ours.dim) == ("MiniLM tokens (MaxSim)", 384)
     theirs = SentenceTransformer(str(weights(tmp_path).parent), device="cpu")
@@ -98,7 +98,7 @@ def test_minilm_tokens_are_the_models_last_hidden_state(tmp_path) -> None:
 
 @pytest.mark.model
 def test_minilm_tokens_find_the_passage_that_answers() -> None:
-    ours = load_token_embedder("all-MiniLM-L6-v2", settings=Settings())
+    ours = token_embedder("all-MiniLM-L6-v2", settings=Settings())
     question = ours.embed_query("How long is an idempotency key kept?")
     passages = ours.embed_passages(
         ["Idempotency keys are stored for 24 hours.", "Fragile items are double boxed.", "Keys open doors."]
@@ -170,7 +170,7 @@ def test_what_is_no_trained_colbert_is_not_used_as_one(folders: dict[str, Path])
     with pytest.raises(Unavailable, match="BertModel, not a trained ColBERT model"):
         ColbertTokens(str(folders["encoder"]))
     with pytest.raises(Unavailable, match="colbert-ir/colbertv2") as caught:
-        load_token_embedder("nobody/no-such-model", settings=Settings())
+        token_embedder("nobody/no-such-model", settings=Settings())
     assert "\n" not in str(caught.value)
 
 

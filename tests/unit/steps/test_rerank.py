@@ -494,10 +494,10 @@ def test_a_cross_encoder_that_is_not_here_is_unavailable_with_the_way_to_get_one
 
 @pytest.mark.model
 def test_minilm_tokens_find_the_passage_that_says_it_in_other_words():
-    from core.backends.late import load_token_embedder
+    from core.backends.late import token_embedder
     from core.domain.settings import Settings
 
-    reranker = BlendReranker(load_token_embedder("all-MiniLM-L6-v2", settings=Settings()))
+    reranker = BlendReranker(token_embedder("all-MiniLM-L6-v2", settings=Settings()))
     passages = [Passage(id, id, "", text) for id, text in TEXTS.items()]
     zeros = np.zeros(len(passages))
     candidates = Candidates(passages, zeros, zeros, lambda asked: [float(len(word) > 4) for word in asked])
