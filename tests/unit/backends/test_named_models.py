@@ -44,98 +44,67 @@ def words_tokenizer(folder: Path, more=(), **kinds):
     return len(vocabulary)
 
 
-def modern_bert(folder):
-    from transformers import ModernBertConfig, ModernBertModel
-
-    config = ModernBertConfig(
-        vocab_size=SIZE,
-        **SMALL,
-        max_position_embeddings=128,
-        pad_token_id=0,
-        cls_token_id=4,
-        sep_token_id=5,
-        bos_token_id=4,
-        eos_token_id=5,
-        initializer_range=0.5,
-    )
-    ModernBertModel(config).save_pretrained(folder)
-    tokenizer().save_pretrained(folder)
-
-
-def roberta(folder):
-    from transformers import XLMRobertaConfig, XLMRobertaModel
-
-    config = XLMRobertaConfig(vocab_size=SIZE, **SMALL, max_position_embeddings=128, pad_token_id=0)
-    XLMRobertaModel(config).save_pretrained(folder)
-    tokenizer().save_pretrained(folder)
-
-
-def plain_bert(folder):
-    from transformers import BertModel
-
-    bert(BertModel).save_pretrained(folder)
-    tokenizer().save_pretrained(folder)
-
-
-def qwen3(folder):
-    from transformers import Qwen3Config, Qwen3Model
-
-    size = words_tokenizer(folder)
-    config = Qwen3Config(
-        vocab_size=size,
-        **SMALL,
-        num_key_value_heads=2,
-        head_dim=8,
-        max_position_embeddings=512,
-        pad_token_id=0,
-    )
-    Qwen3Model(config).save_pretrained(folder)
+# By family: whether its words are split at spaces, and more of its configuration.
+FAMILIES = {
+    "Bert": (False, {}),
+    "ModernBert": (
+        False,
+        {
+            "cls_token_id": 4,
+            "sep_token_id": 5,
+            "bos_token_id": 4,
+            "eos_token_id": 5,
+            "initializer_range": 0.5,
+        },
+    ),
+    "XLMRoberta": (False, {}),
+    "Qwen3": (True, {"num_key_value_heads": 2, "head_dim": 8}),
+    "Gemma3Text": (
+        True,
+        {
+            "num_key_value_heads": 1,
+            "head_dim": 8,
+            "use_bidirectional_attention": True,
+            "initializer_range": 0.3,
+        },
+    ),
+    "EuroBert": (  # the base of jina-embeddings-v5-text-nano
+        True,
+        {
+            "num_key_value_heads": 2,
+            "head_dim": 8,
+            "bos_token_id": 2,
+            "eos_token_id": 2,
+            "mask_token_id": 1,
+            "initializer_range": 0.3,
+        },
+    ),
+}
 
 
-def gemma3(folder):
-    from transformers import Gemma3TextConfig, Gemma3TextModel
+def saved(folder, family, kind="Model", words=(), **more):
+    """A tiny model of a family with random weights, and its tokenizer."""
+    import transformers
 
-    size = words_tokenizer(folder)
-    config = Gemma3TextConfig(
-        vocab_size=size,
-        **SMALL,
-        num_key_value_heads=1,
-        head_dim=8,
-        max_position_embeddings=512,
-        pad_token_id=0,
-        use_bidirectional_attention=True,
-        initializer_range=0.3,
-    )
-    Gemma3TextModel(config).save_pretrained(folder)
-
-
-def eurobert(folder):
-    """The base of jina-embeddings-v5-text-nano."""
-    from transformers import EuroBertConfig, EuroBertModel
-
-    size = words_tokenizer(folder)
-    config = EuroBertConfig(
-        vocab_size=size,
-        **SMALL,
-        num_key_value_heads=2,
-        head_dim=8,
-        max_position_embeddings=512,
-        pad_token_id=0,
-        bos_token_id=2,
-        eos_token_id=2,
-        mask_token_id=1,
-        initializer_range=0.3,
-    )
-    EuroBertModel(config).save_pretrained(folder)
+    spaced, own = FAMILIES[family]
+    size = words_tokenizer(folder, words) if spaced else SIZE
+    if not spaced:
+        tokenizer().save_pretrained(folder)
+    if family == "Bert":
+        bert(transformers.BertModel).save_pretrained(folder)
+        return
+    places = {"max_position_embeddings": 512 if spaced else 128, "pad_token_id": 0}
+    config = getattr(transformers, f"{family}Config")(vocab_size=size, **SMALL, **places, **own, **more)
+    getattr(transformers, f"{family}{kind}")(config).save_pretrained(folder)
 
 
 EMBEDDERS = {
-    "granite-embedding-small-r2": modern_bert,
-    "qwen3-embedding-0.6b": qwen3,
-    "bge-m3": roberta,
-    "jina-v5-nano": eurobert,
-    "mxbai-embed-large": plain_bert,
-    "multilingual-e5-small": plain_bert,
+    "granite-embedding-small-r2": "ModernBert",
+    "qwen3-embedding-0.6b": "Qwen3",
+    "bge-m3": "XLMRoberta",
+    "jina-v5-nano": "EuroBert",
+    "mxbai-embed-large": "Bert",
+    "multilingual-e5-small": "Bert",
 }
 
 
@@ -152,7 +121,7 @@ def test_an_embedder_is_pooled_and_prompted_as_its_card_says(tmp_path, name):
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    EMBEDDERS[name](tmp_path)
+    saved(tmp_path, EMBEDDERS[name])
     setting = f"{name}={tmp_path}"
     known, found = named(setting, "embedder"), SentenceEmbedder(setting)
     words, model = AutoTokenizer.from_pretrained(tmp_path), AutoModel.from_pretrained(tmp_path).eval()
@@ -177,7 +146,7 @@ def embedding_gemma(tmp_path):
     from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer
     from torch.nn import Identity
 
-    gemma3(tmp_path / "body")
+    saved(tmp_path / "body", "Gemma3Text")
     wide = {"bias": False, "activation_function": Identity()}
     parts = [
         Transformer(str(tmp_path / "body")),
@@ -225,7 +194,7 @@ CODE = {"AutoConfig": "mine.Mine", "AutoModel": "mine.Mine"}
 @pytest.mark.parametrize(("changed", "runs"), [({}, True), ({"model_type": "not-known-here"}, False)])
 def test_code_that_comes_with_weights_is_not_run(tmp_path, capsys, changed, runs):
     """Where transformers knows the architecture its own class is used, else the model is refused."""
-    eurobert(tmp_path)
+    saved(tmp_path, "EuroBert")
     file, ran = tmp_path / "config.json", tmp_path / "ran"
     file.write_text(json.dumps({**json.loads(file.read_text()), "auto_map": CODE, **changed}))
     (tmp_path / "mine.py").write_text(f"open({str(ran)!r}, 'w').close()\nclass Mine: ...\n")
@@ -242,7 +211,7 @@ def test_code_that_comes_with_weights_is_not_run(tmp_path, capsys, changed, runs
 def test_weights_that_say_another_pooling_are_refused(tmp_path):
     from sentence_transformers import SentenceTransformer
 
-    plain_bert(tmp_path / "body")
+    saved(tmp_path / "body", "Bert")
     SentenceTransformer(str(tmp_path / "body"), device="cpu").save(str(tmp_path / "mean"))
     with pytest.raises(Unavailable, match="pooled by mean; bge-m3 by cls"):
         SentenceEmbedder(f"bge-m3={tmp_path / 'mean'}")
@@ -288,19 +257,8 @@ def test_a_model_whose_questions_are_looked_up_is_loaded_by_name(tmp_path):
 
 @pytest.fixture
 def qwen_reranker(tmp_path):
-    from transformers import Qwen3Config, Qwen3ForCausalLM
-
-    size = words_tokenizer(tmp_path, ("yes", "no", "<Instruct>", "<Query>", "<Document>"))
-    config = Qwen3Config(
-        vocab_size=size,
-        **SMALL,
-        num_key_value_heads=2,
-        head_dim=8,
-        max_position_embeddings=512,
-        initializer_range=0.3,
-        pad_token_id=0,
-    )
-    Qwen3ForCausalLM(config).save_pretrained(tmp_path)
+    words = ("yes", "no", "<Instruct>", "<Query>", "<Document>")
+    saved(tmp_path, "Qwen3", "ForCausalLM", words, initializer_range=0.3)
     return tmp_path
 
 
@@ -341,24 +299,13 @@ def test_a_causal_reranker_scores_by_the_odds_of_yes(qwen_reranker, tmp_path):
 
 
 def test_a_causal_model_without_yes_and_no_is_refused(tmp_path):
-    from transformers import Qwen3Config, Qwen3ForCausalLM
-
-    size = words_tokenizer(tmp_path)
-    Qwen3ForCausalLM(
-        Qwen3Config(vocab_size=size, **SMALL, num_key_value_heads=2, head_dim=8, pad_token_id=0)
-    ).save_pretrained(tmp_path)
+    saved(tmp_path, "Qwen3", "ForCausalLM")
     with pytest.raises(Unavailable, match="no tokens yes and no"):
         YesReranker(f"qwen3-reranker-0.6b={tmp_path}", named("qwen3-reranker-0.6b", "reranker"))
 
 
 def test_a_classifier_is_loaded_as_a_cross_encoder(tmp_path):
-    from transformers import XLMRobertaConfig, XLMRobertaForSequenceClassification
-
-    config = XLMRobertaConfig(
-        vocab_size=SIZE, **SMALL, max_position_embeddings=128, pad_token_id=0, num_labels=1
-    )
-    XLMRobertaForSequenceClassification(config).save_pretrained(tmp_path)
-    tokenizer().save_pretrained(tmp_path)
+    saved(tmp_path, "XLMRoberta", "ForSequenceClassification", num_labels=1)
     setting = f"bge-reranker-v2-m3={tmp_path}"
     found = Rerankers(Settings(home=tmp_path / "home", reranker=setting)).paired()
     assert isinstance(found, CrossEncoderReranker)
