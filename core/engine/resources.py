@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from core.backends import fusion_weights
+from core.backends.cache_file import DiskCache
 from core.backends.fid import FusionInDecoder, FusionReaders
 from core.backends.rerankers import Rerankers
 from core.corpus.enrichments.store import Opened
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from core.backends.sql import Database
     from core.corpus.index import Corpus
 
+REPLIES_BYTES = 256_000_000  # of the stored replies of pipelines
 CORPORA = 16  # that stay open, the one used longest ago goes first: a large one takes gigabytes
 
 
@@ -181,25 +185,28 @@ class Resources:
         Each reply is stored; with mode "replay" (or the setting) the stored reply is read instead.
         """
         from core.backends.external import doors
-        from core.backends.external.replies import Replies, key_of
 
         pipeline = pipelines().get(name)
         if pipeline is None:
             raise Unavailable(f"pipeline {name} is not set up")
-        replies, from_file = Replies(self.settings.home / "cache" / "replies.sqlite"), pipeline.door == "file"
+        path, from_file = self.settings.home / "cache" / "replies.sqlite", pipeline.door == "file"
+        replies = DiskCache(path, "replies of pipelines", REPLIES_BYTES)
 
         def ask(query: Query, k: int, seconds: float, cancel: threading.Event) -> ExternalReply:
             asked = doors.PipelineRequest(query.text, k, query.history, pipeline.filters, run)
-            key = key_of(pipeline, asked)
+            key = asked.key(pipeline)
             if (mode or self.settings.llm_mode) == "replay" and not from_file:
-                if (stored := replies.get(key)) is None:
+                if (found := replies.get([key]).get(key)) is None:
                     raise Unavailable(f"{pipeline.owner}: no reply to this question is stored; ask it live")
-                reply = parse_reply(stored.text, pipeline.owner)
-                return ExternalReply(reply, stored.ms, stored.inside_ms, stored.made)
+                stored = json.loads(found)
+                reply = parse_reply(stored["text"], pipeline.owner)
+                return ExternalReply(reply, stored["ms"], stored["inside_ms"], stored["made"])
             live = doors.live(pipeline, self.settings.secrets())
             called = live.ask(asked, timeout=seconds, cancel=cancel)
             if not from_file:
-                replies.put(key, called.text, called.ms, called.inside_ms)
+                made = datetime.now(UTC).isoformat(timespec="milliseconds")
+                facts = {"text": called.text, "made": made, "ms": called.ms, "inside_ms": called.inside_ms}
+                replies.put({key: json.dumps(facts).encode()})
             return ExternalReply(called.reply, called.ms, called.inside_ms)
 
         return ExternalCall(pipeline.door, pipeline.timeout_s, ask)

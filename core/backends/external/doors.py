@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import atexit
+import hashlib
+import json
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -36,6 +38,14 @@ class PipelineRequest:
             "filters": dict(self.filters),
             "trace_id": self.trace_id,
         }
+
+    def key(self, pipeline: Pipeline) -> str:
+        """Return the key of the stored reply: equal for an equal question to the same target; which run asked
+        does not count.
+        """
+        document = {**self.document(), "trace_id": ""}
+        facts = {"form": 1, "name": pipeline.name, "target": pipeline.target, "asked": document}
+        return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
