@@ -17,10 +17,8 @@ import numpy as np
 from core.backends.admission import ModelQueue
 from core.backends.weights import clean, from_here_or_hub
 from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable
-from core.domain.once import Once
 
 if TYPE_CHECKING:
-    from core.domain.settings import Settings
     from core.domain.types import Passage
 
 HOW = (
@@ -108,20 +106,6 @@ class FusionInDecoder:
             check()
             states.append(self._model.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state)
         return torch.cat(states).flatten(0, 1)[None], tokens.attention_mask.reshape(1, -1), cut
-
-
-class FusionReaders:
-    """The reader the settings name, loaded when it is first asked for. Safe to call from any thread."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._name = settings.fid_model
-        self._readers: Once[str, FusionInDecoder] = Once()
-
-    def get(self) -> FusionInDecoder:
-        """Return the configured reader. Raises Unavailable with instructions."""
-        if not self._name:
-            raise Unavailable(f"no Fusion-in-Decoder model is set: {HOW}")
-        return self._readers.get(self._name, lambda: FusionInDecoder(self._name))
 
 
 class _Stop:

@@ -100,13 +100,13 @@ class PgVectorIndex:
         for row in sample:
             if shares and time.monotonic() > end:
                 break
-            vector = self.vectors([row])[0]
+            vector = self[[row]][0]
             found = {row for row, _ in self.search(vector, k, effort=effort)}
             truth = {row for row, _ in self.search_exact(vector, k)}
             shares.append(len(found & truth) / max(1, len(truth)))
         return float(np.mean(shares)) if shares else 1.0
 
-    def vectors(self, rows: Sequence[int]) -> Matrix:
+    def __getitem__(self, rows: Sequence[int]) -> Matrix:
         """Return the unit vectors of `rows`, shape (n, dim), in order."""
         keys = self._table.key_of(rows)
         table = self._table
@@ -295,17 +295,6 @@ def literal(value: str) -> Composable:
     from psycopg import sql
 
     return sql.SQL(sql.Literal(value).as_string().replace("%", "%%"))
-
-
-class StoredVectors:
-    """The vectors of a corpus by row, read when they are asked for."""
-
-    def __init__(self, index: PgVectorIndex) -> None:
-        self._index = index
-
-    def __getitem__(self, rows: Sequence[int]) -> Matrix:
-        """Shape (n, dim)."""
-        return self._index.vectors(rows)
 
 
 def _plain(text: str) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from core.backends.admission import aside
 from core.backends.base import Mask, Matrix, Rows, SparseIndex, Vector
 from core.backends.grep import SourceText
-from core.backends.pgvector import PgVectorIndex, StoredVectors
+from core.backends.pgvector import PgVectorIndex
 from core.backends.second_bm25 import RankBM25Index
 from core.backends.sparse import BM25Index, top_k
 from core.backends.terms import Analyzer
@@ -62,7 +62,7 @@ class Corpus:
         self,
         info: manifest.CorpusInfo,
         store: Stored,
-        vectors: Matrix | StoredVectors,
+        vectors: Matrix | PgVectorIndex,
         words: BM25Index | None,
         index: FaissIndex | PgVectorIndex | None = None,
         warnings: Sequence[str] = (),

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.backends.base import Matrix
-from core.backends.pgvector import WORDS_OF, PassageTable, PgVectorIndex, StoredVectors, literal, quoted
+from core.backends.pgvector import WORDS_OF, PassageTable, PgVectorIndex, literal, quoted
 from core.backends.postgres import VECTOR_EXTENSION, Connection, PostgresServer
 from core.backends.sparse import BM25Index
 from core.corpus import manifest
@@ -497,7 +497,7 @@ class ServedCorpus(Corpus):
             )
         index = search_of(server, tables, info.passages, info.dim, str(known["words"]), info.vector_index)
         words = BM25Index(folder / manifest.BM25, info.passages)
-        self._open(info, ServedPassages(server, shape_of(tables)), StoredVectors(index), words, index)
+        self._open(info, ServedPassages(server, shape_of(tables)), index, words, index)
 
 
 class Place:
@@ -600,7 +600,7 @@ class Former:
         """Shape (n, dim)."""
         wanted = np.asarray(rows).tolist()
         parts = [
-            self.index.vectors(wanted[start : start + self.at_once])
+            self.index[wanted[start : start + self.at_once]]
             for start in range(0, len(wanted), self.at_once)
         ]
         return np.concatenate(parts) if parts else np.empty((0, self.shape[1]), np.float32)

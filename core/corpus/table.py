@@ -26,7 +26,7 @@ import numpy as np
 from core.backends import sparse
 from core.backends.base import Rows
 from core.backends.embedder import embedder_identity
-from core.backends.pgvector import WORDS_OF, PassageTable, PgVectorIndex, StoredVectors, literal, quoted
+from core.backends.pgvector import WORDS_OF, PassageTable, PgVectorIndex, literal, quoted
 from core.backends.postgres import VECTOR_EXTENSION, Connection, PostgresServer
 from core.backends.terms import Analyzer, analyzer
 from core.corpus.chunk import WHOLE
@@ -211,7 +211,7 @@ class TableCorpus(ServedCorpus):
         store = TablePassages(_server(spec), _shape(spec, found), ids)
         index = PgVectorIndex(_server(spec), _table(spec, found, ids, unit=known.unit), len(ids))
         words = _bm25(store, info) if _no_bm25(name, info.passages) is None else None
-        self._open(info, store, StoredVectors(index), words, index)
+        self._open(info, store, index, words, index)
         self.chosen = True  # its embedder is that of its vectors, whatever the setting says
 
     @property

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.backends import fusion_weights
 from core.backends.cache_file import DiskCache
-from core.backends.fid import FusionInDecoder, FusionReaders
+from core.backends.fid import HOW, FusionInDecoder
 from core.backends.rerankers import Rerankers
 from core.corpus.enrichments.store import Opened
 from core.corpus.tables import Tables
@@ -48,7 +48,7 @@ class Resources:
         self._embedders: Once[str, Embedder] = Once()
         self._clients: Once[str, Any] = Once()  # of the models and the web, by what they are for
         self._rerankers = Rerankers(settings)
-        self._fid = FusionReaders(settings)
+        self._readers: Once[str, FusionInDecoder] = Once()
         self._enrichments = Opened(settings)
         self._tables = Tables(settings)
 
@@ -168,7 +168,10 @@ class Resources:
 
     def fid(self) -> FusionInDecoder:
         """Return the configured Fusion-in-Decoder model, loaded on first use. Raises Unavailable."""
-        return self._fid.get()
+        name = self.settings.fid_model
+        if not name:
+            raise Unavailable(f"no Fusion-in-Decoder model is set: {HOW}")
+        return self._readers.get(name, lambda: FusionInDecoder(name))
 
     def enrichment(self, corpus: Corpus, need: Need) -> Any:
         """Return the enrichment of `corpus` that meets `need`. Raises Unavailable with instructions."""

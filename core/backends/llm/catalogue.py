@@ -45,8 +45,12 @@ class CatalogueEntry:
 
     artefact: Artefact
     path: Path
-    present: bool
-    reason: str | None = None
+    reason: str | None
+
+    @property
+    def present(self) -> bool:
+        """Return True if the file can be used."""
+        return self.reason is None
 
 
 def _series(row: dict[str, Any], total: int) -> Iterator[WheelPart]:
@@ -97,8 +101,4 @@ def missing(artefact: Artefact, settings: Settings) -> str | None:
 
 def entries(settings: Settings) -> list[CatalogueEntry]:
     """Every known model with its place and whether it is there."""
-    found = []
-    for artefact in ARTEFACTS:
-        reason = missing(artefact, settings)
-        found.append(CatalogueEntry(artefact, path_of(artefact, settings), reason is None, reason))
-    return found
+    return [CatalogueEntry(one, path_of(one, settings), missing(one, settings)) for one in ARTEFACTS]

@@ -10,13 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.backends.fid import MAX_PASSAGE_TOKENS, FusedReading, FusionInDecoder, FusionReaders
+from core.backends.fid import MAX_PASSAGE_TOKENS, FusedReading, FusionInDecoder
 from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable
 from core.domain.needs import Need
 from core.domain.settings import Settings
 from core.domain.types import Passage, Query
 from core.engine.availability import missing, why_not
 from core.engine.request import Request
+from core.engine.resources import Resources
 from core.routes.registry import routes
 from tests.fakes import FakeEngine
 from tests.tiny import bert, t5, tokenizer
@@ -258,4 +259,4 @@ def test_nothing_found_and_nothing_written_are_said(tmp_path: Path, monkeypatch:
 def test_without_a_model_it_says_how_to_get_one(tmp_path: Path) -> None:
     assert "set fid_model" in missing(FakeEngine(tmp_path))[Need.FID]
     with pytest.raises(Unavailable, match="set fid_model"):
-        FusionReaders(Settings(home=tmp_path)).get()
+        Resources(Settings(home=tmp_path)).fid()
