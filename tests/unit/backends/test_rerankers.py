@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from core.backends.rerankers.cross import CrossEncoderReranker
 from core.backends.rerankers.http import AT_ONCE, HttpReranker, endpoint
 from core.domain.errors import BadInput, Cancelled, ModelFailed, ModelTimedOut, Unavailable
 from core.domain.types import Passage
-from tests.loopback import Loopback, drip, hold, http, loopback
+from tests.loopback import Loopback, http, loopback
 from tests.tiny import bert, tokenizer
 
 
@@ -149,29 +148,6 @@ def test_voyage_is_asked_in_its_own_words_after_one_refusal() -> None:
     assert [set(body) & {"top_n", "top_k"} for body in bodies(server)] == [{"top_n"}, {"top_k"}, {"top_k"}]
 
 
-@pytest.mark.parametrize("status", ["429 Too Many Requests", "503 Service Unavailable", "529 Overloaded"])
-def test_a_service_that_is_busy_is_asked_again_when_it_says(status: str) -> None:
-    began = time.monotonic()
-
-    def busy(server: Loopback, talk: Any, _sent: bytes) -> None:
-        if len(server.requests) < 3:
-            talk.sendall(http("{}", status=status, more="Retry-After: 0.2\r\n"))
-        else:
-            talk.sendall(http(json.dumps(COHERE)))
-
-    with loopback(busy) as server:
-        assert reranker(server.url).rerank("how?", PASSAGES) == GIVEN
-    assert len(server.requests) == 3
-    assert time.monotonic() - began >= 0.4
-
-
-def test_a_spent_quota_is_not_asked_again() -> None:
-    spent = http('{"error": {"code": "insufficient_quota"}}', status="429 Too Many Requests")
-    with loopback(spent) as server, pytest.raises(ModelFailed, match="quota"):
-        reranker(server.url).rerank("how?", PASSAGES)
-    assert len(server.requests) == 1
-
-
 def test_nothing_to_score_calls_nobody() -> None:
     with loopback(b"") as server:
         assert reranker(server.url).rerank("how?", []) == []
@@ -234,22 +210,6 @@ def test_a_server_that_is_not_there_or_hangs_up_is_a_failure() -> None:
     assert "ended, or its connection, during the call" in failure(b"")
     with pytest.raises(ModelFailed, match="cannot be reached"):
         HttpReranker("http://127.0.0.1:9").rerank("how?", PASSAGES)
-
-
-def test_the_deadline_is_for_the_whole_call_and_stop_ends_it() -> None:
-    for reply in (hold, drip):
-        with loopback(reply) as server, pytest.raises(ModelTimedOut, match=r"0\.2 s"):  # else it never ends
-            reranker(server.url).rerank("how?", PASSAGES, timeout=0.2)
-    stop = threading.Event()
-
-    def hold_and_stop(server: Loopback, talk: Any, sent: bytes) -> None:
-        stop.set()
-        hold(server, talk, sent)
-
-    with loopback(hold_and_stop) as server:
-        with pytest.raises(Cancelled):
-            reranker(server.url).rerank("how?", PASSAGES, cancel=stop)
-        assert server.hung_up.wait(60)
 
 
 @pytest.mark.parametrize(
