@@ -600,8 +600,7 @@ class Former:
         """Shape (n, dim)."""
         wanted = np.asarray(rows).tolist()
         parts = [
-            self.index[wanted[start : start + self.at_once]]
-            for start in range(0, len(wanted), self.at_once)
+            self.index[wanted[start : start + self.at_once]] for start in range(0, len(wanted), self.at_once)
         ]
         return np.concatenate(parts) if parts else np.empty((0, self.shape[1]), np.float32)
 

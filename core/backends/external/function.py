@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -100,7 +99,7 @@ class Function:
     def facts(self) -> Mapping[str, Any]:
         """Fields of `DoorState`."""
         child = self._child
-        printed = child.printed() if child is not None else self._last
+        printed = child.printed if child is not None else self._last
         more = {"kind": child.kind, "python": child.python, "started": child.started} if child else {}
         return {
             "running": child is not None and child.alive(),
@@ -115,11 +114,11 @@ class Function:
         child, self._child = self._child, None
         if child is not None:
             child.kill()
-            self._last = child.printed()
+            self._last = child.printed
 
     def _with_words(self, message: str) -> str:
         """`message` with the last line that was printed: in a traceback that is the error."""
-        printed = self._child.printed() if self._child is not None else self._last
+        printed = self._child.printed if self._child is not None else self._last
         lines = [line.strip() for line in printed.decode("utf-8", "replace").splitlines() if line.strip()]
         if not lines:
             return message
@@ -137,8 +136,7 @@ class _Child:
         self.kind = self.python = ""
         self.start_ms: float | None = None
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
-        self._printed: deque[bytes] = deque()
-        self._size = 0
+        self.printed = b""  # the end of its output
         if absent := [name for name in pipeline.env if name not in os.environ]:
             raise Unavailable(f"{self._owner} needs the environment variable {absent[0]}, which is not set")
         self._environment = {
@@ -220,10 +218,6 @@ class _Child:
                 return f"{error}; to pass {name} to it, add it to env in its settings or use --env {name}"
         return error
 
-    def printed(self) -> bytes:
-        """Return the end of its output."""
-        return b"".join(list(self._printed))[-KEPT_STDERR:]
-
     def end(self) -> str:
         """Return how the process ended after closing its stdout."""
         with suppress(subprocess.TimeoutExpired):
@@ -255,10 +249,7 @@ class _Child:
         assert stream is not None
         with stream:
             while block := stream.read(1 << 14):
-                self._printed.append(block)
-                self._size += len(block)
-                while self._size - len(self._printed[0]) > KEPT_STDERR:
-                    self._size -= len(self._printed.popleft())
+                self.printed = (self.printed + block)[-KEPT_STDERR:]
 
     def _line(self, seconds: float, cancel: threading.Event) -> bytes:
         """Return the next line. Raises TimeoutError, ProcessGone, Cancelled, and PipelineFailed if it is too

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -61,18 +61,6 @@ def charged(request: LLMRequest, daily: int | None, cancel: threading.Event) -> 
     finally:
         _charge.reset(token)
         people.settle(id, charge.tokens(request), who)
-
-
-def noting(charge: DailyCharge, written: Callable[[str], None] | None) -> Callable[[str], None] | None:
-    """Return `written` that also notes what was received."""
-    if written is None:
-        return None
-
-    def note(text: str) -> None:
-        charge.received = text
-        written(text)
-
-    return note
 
 
 def _reserved(request: LLMRequest, daily: int, who: people.Person, cancel: threading.Event) -> str:

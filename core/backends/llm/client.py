@@ -226,7 +226,12 @@ class ChatClient:
 
         charge, created = charging.current(), attempt.created
         for nth in range(pace.AGAIN + 1):
-            self._wait(attempt)
+            if (wait := self._pace.left()) > 0:
+                if wait >= attempt.left():
+                    raise self._words.failed(
+                        f"asks to wait {wait:.3g} s, longer than this call has (setting llm_timeout_s)"
+                    )
+                self._hold(wait * random.uniform(1, 1 + pace.JITTER / 5), attempt)
             try:
                 data, ms = run_call(
                     self._call(fields, told, charge),
@@ -253,15 +258,6 @@ class ChatClient:
                 else:
                     self._hold(wait, attempt)
         raise AssertionError("unreachable")
-
-    def _wait(self, attempt: _Attempt) -> None:
-        """Until the service may be asked. Raises ModelFailed if that is beyond the deadline."""
-        if (wait := self._pace.left()) > 0:
-            if wait >= attempt.left():
-                raise self._words.failed(
-                    f"asks to wait {wait:.3g} s, longer than this call has (setting llm_timeout_s)"
-                )
-            self._hold(wait * random.uniform(1, 1 + pace.JITTER / 5), attempt)
 
     def _hold(self, seconds: float, attempt: _Attempt) -> None:
         """Wait, and show that."""

@@ -239,8 +239,14 @@ class CachedLLM:
         if self._mode == "replay":
             raise Unavailable(f"not recorded: {request.prompt} by {self.model}; llm_mode is replay")
         with charging.charged(request, self._daily, cancel) as charge:
-            noted = charging.noting(charge, written)
-            made = self.backend.complete(request, timeout=timeout, cancel=cancel, written=noted)
+
+            def note(text: str) -> None:
+                charge.received = text
+                if written is not None:
+                    written(text)
+
+            told = note if written is not None else None
+            made = self.backend.complete(request, timeout=timeout, cancel=cancel, written=told)
             charge.answer = made
         self._cache.keep(key, made)
         if self._mode == "record":

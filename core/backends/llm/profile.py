@@ -125,29 +125,31 @@ class StoredProfile:
         """
         from filelock import FileLock, Timeout
 
-        if parts(self.get()) <= set(self.get().proven):
-            yield
-            return
+        def proven() -> bool:
+            now = self.get()
+            return parts(now) <= set(now.proven)
+
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            free = proven()
         except OSError:
+            free = True
+        if free:
             yield
             return
         lock = FileLock(f"{self.path}.try", thread_local=False)
         end = time.monotonic() + timeout
         with admission.aside():
-            while time.monotonic() < end:
+            while time.monotonic() < end and not proven():
                 try:
                     lock.acquire(timeout=0)
                     break
                 except Timeout:
                     if cancel.is_set():
                         raise Cancelled("stopped before the service was asked") from None
-                    if parts(self.get()) <= set(self.get().proven):
-                        break
                     time.sleep(LOOK_S)
         try:
-            if parts(self.get()) <= set(self.get().proven):
+            if proven():
                 lock.release()
             yield
         finally:
