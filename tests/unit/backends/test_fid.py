@@ -213,7 +213,7 @@ def test_what_is_no_t5_is_not_used_as_one(folder: Path, tmp_path: Path) -> None:
 def test_the_route_reads_with_the_model_of_the_settings(tmp_path: Path, folder: Path) -> None:
     class Real(FakeEngine):
         def fid(self) -> object:
-            return self._fid.get()
+            return Resources.fid(self)
 
     engine = Real(tmp_path, fid_model=str(folder))
     assert why_not(routes()["fid"], missing(engine)) is None
