@@ -50,6 +50,9 @@ if TYPE_CHECKING:
     from core.api.explaining import Explanation
 
 
+USE = ("failed", "p50_ms", "p95_ms", "llm_calls")  # of a route's figures
+
+
 @dataclass(frozen=True, repr=False)
 class Evaluated(Evaluation):
     """Measured routes: `figures` is what metrics.json holds, `values` each metric by route and question. In a
@@ -114,14 +117,7 @@ class Evaluated(Evaluation):
                 f"{metric} delta": difference["delta"] if difference else None,
                 f"{metric} p": difference["p_holm"] if difference else None,
             }
-        return {
-            **told,
-            "questions": row["n"],
-            "failed": row["failed"],
-            "p50_ms": row["p50_ms"],
-            "p95_ms": row["p95_ms"],
-            "llm_calls": row["llm_calls"],
-        }
+        return {**told, "questions": row["n"], **{name: row[name] for name in USE}}
 
     def _repr_html_(self) -> str:
         first = HEADLINE
@@ -138,15 +134,9 @@ class Evaluated(Evaluation):
                     row["failed"],
                 )
             )
+        against = f"{titled(first)} against {self.baseline}"
         return html.table(
-            (
-                "route",
-                titled(first),
-                "recall@10",
-                f"{titled(first)} against {self.baseline}",
-                "p95",
-                "failed",
-            ),
+            ("route", titled(first), "recall@10", against, "p95", "failed"),
             rows,
             above=[f"{self.name}: {self.figures['queries']} questions", *self.findings],
             below=[str(one) for one in self.figures.get("warnings", ())],
@@ -311,5 +301,5 @@ def _difference(row: Mapping[str, Any], metric: str) -> str:
     if found is None:
         return ""
     ends = found.get("ci95")
-    interval = f" [{number(ends[0], signed=True)}, {number(ends[1], signed=True)}]" if ends else ""
+    interval = f" [{', '.join(number(end, signed=True) for end in ends)}]" if ends else ""
     return f"{number(found['delta'], signed=True)}{interval}, p {found['p_holm']:.3f}: {found['verdict']}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from core.analysis.diagnosis import Diagnosis, diagnose, furthest, mode_of
@@ -12,12 +13,10 @@ from core.analysis.occurrences import held
 from core.analysis.passage_trace import PassageTrace
 from core.api import html
 from core.api.arguments import count, text
-from core.corpus.corpus import Corpus
 from core.corpus.markdown import name_of
 from core.domain.errors import BadInput, RouteScopeError
 from core.domain.types import Passage, Run
 from core.engine import engine as engines
-from core.engine.engine import Engine
 from core.evaluation.gold import Gold, gold
 
 
@@ -64,8 +63,15 @@ def why(
     count(depth, "depth", most=1000)
     engine = engines.shared_engine()
     found = engine.run(text(run, "run")) if not isinstance(run, Run) else run
-    known = Gold(grades) if grades is not None else _gold(engine, found, labels)
-    corpus = _corpus(engine, found)
+    known, corpus = Gold(grades or {}), None  # the corpus as it is indexed now
+    try:
+        if grades is None:
+            known = gold(engine, found, None if labels is None else text(labels, "labels"))
+    except RouteScopeError:  # its corpus is not indexed here: the run is told of without labels
+        if labels is not None:
+            raise
+    with suppress(RouteScopeError):
+        corpus = engine.corpus(found.corpus)
     results = found.results
     if route is not None:
         results = tuple(one for one in results if one.route == route)
@@ -98,31 +104,11 @@ def why(
             "This question has no labels, so no route can be judged. Name the passage that you expected."
         )
     for id in ids:
-        lines += ["", f"{title(id, passages, names)} [{id}]{_grade(known.grades, id)}"]
+        graded = f", graded {known.grades[id]}" if id in known.grades else ""
+        lines += ["", f"{title(id, passages, names)} [{id}]{graded}"]
         lines += passage_report(own, id, depth)
         if not held(funnels, id) and corpus is not None and id in passages:
             lines.append(unfound(relation(corpus, found.query.text, passages[id])))
     return Explanation(
         found, depth, known.grades, {id: passages[id] for id in ids if id in passages}, made, tuple(lines)
     )
-
-
-def _gold(engine: Engine, run: Run, labels: str | None) -> Gold:
-    if labels is not None:
-        return gold(engine, run, text(labels, "labels"))
-    try:
-        return gold(engine, run)
-    except RouteScopeError:
-        return Gold()  # its corpus is not indexed here: the run is told of without labels
-
-
-def _corpus(engine: Engine, run: Run) -> Corpus | None:
-    """Return the corpus as it is indexed now, or None if it is not."""
-    try:
-        return engine.corpus(run.corpus)
-    except RouteScopeError:
-        return None
-
-
-def _grade(grades: Mapping[str, int], id: str) -> str:
-    return f", graded {grades[id]}" if id in grades else ""

@@ -161,11 +161,9 @@ def explain(
                 "of": one.of,
                 "best_rank": one.best,
                 "ndcg@10": one.ndcg,
-                "lost": None if one.blamed is None else one.blamed.kind,
-                "untrusted_step": None
-                if one.blamed is None or one.blamed.step is None
-                else one.blamed.step.name,
-                "untrusted_repaired_by": None if one.repair is None else one.repair.route,
+                "lost": one.blamed and one.blamed.kind,
+                "untrusted_step": one.blamed and one.blamed.step and one.blamed.step.name,
+                "untrusted_repaired_by": one.repair and one.repair.route,
             }
             for one in told.diagnoses
         ],
@@ -193,14 +191,20 @@ def measured(
     return _undamaged(name, lambda: _figures(_saved(name), route))
 
 
+def _about(opened: Evaluated) -> Told:
+    return {
+        "untrusted_evaluation": opened.name,
+        "untrusted_corpus": str(opened.figures.get("corpus", "")),
+        "questions": opened.figures["queries"],
+        "untrusted_baseline": opened.baseline,
+    }
+
+
 def _figures(opened: Evaluated, route: str | None) -> Told:
     figures = opened.figures
     told: Told = {
-        "untrusted_evaluation": opened.name,
-        "untrusted_corpus": str(figures.get("corpus", "")),
-        "questions": figures["queries"],
+        **_about(opened),
         "labelled": figures["labelled"],
-        "untrusted_baseline": opened.baseline,
         "interrupted": bool(figures.get("interrupted")),
         "untrusted_findings": opened.findings,
         "leaderboard": [_row(opened, one) for one in leaderboard.ranked(figures, HEADLINE)],
@@ -333,11 +337,8 @@ def _brief(name: str) -> Told:
 def _summary(opened: Evaluated) -> Told:
     best = leaderboard.ranked(opened.figures, HEADLINE)[0]
     return {
-        "untrusted_evaluation": opened.name,
-        "untrusted_corpus": str(opened.figures.get("corpus", "")),
-        "questions": opened.figures["queries"],
+        **_about(opened),
         "untrusted_routes": list(opened.routes),
-        "untrusted_baseline": opened.baseline,
         "best": {"untrusted_route": best, **_mean(opened.figures["routes"][best], HEADLINE)},
     }
 

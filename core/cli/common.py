@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import signal
 import sys
 import threading
@@ -18,6 +17,7 @@ import click
 from core.cli.commands import json_asked
 from core.domain.background_job import BackgroundJob
 from core.domain.errors import BadInput
+from core.domain.jsonl import finite
 from core.domain.progress_bar import ProgressBar
 from core.domain.text import one_line
 
@@ -33,15 +33,6 @@ def emit(document: Any, text: Callable[[], str]) -> None:
 def attributes(one: object, names: str) -> dict[str, Any]:
     """Return the attributes of an object whose names, with spaces between, are given."""
     return {name: getattr(one, name) for name in names.split()}
-
-
-def finite(value: Any) -> Any:
-    """Replace the numbers that JSON cannot represent by null."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: finite(item) for key, item in value.items()}
-    return [finite(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def export(content: bytes, out: Path | None, name: str, document: Mapping[str, Any], told: str) -> None:

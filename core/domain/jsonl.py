@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -78,3 +79,12 @@ def ascii_text(value: Any) -> str:
     """Write compact JSON in ASCII only, lone surrogates included, for files of lines."""
     found = text(value)
     return found if found.isascii() else json.dumps(value)
+
+
+def finite(value: Any) -> Any:
+    """Replace the numbers that JSON cannot represent by null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    return [finite(item) for item in value] if isinstance(value, list | tuple) else value

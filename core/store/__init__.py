@@ -384,7 +384,7 @@ class Store:
         from core.store import exchange
 
         self._record_export(run)
-        return exchange.jsonl(run)
+        return exchange.json_lines(run)
 
     def _record_export(self, run: Run) -> None:
         people.require("export")

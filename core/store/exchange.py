@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import math
 import re
 import struct
 import zipfile
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from reprlib import repr as short
 from typing import Any
 
+from core.domain import jsonl
 from core.domain.errors import BadInput, describe
 from core.domain.ranked import run_lines
 from core.domain.types import Run
@@ -60,17 +60,12 @@ def pack(sessions: Sequence[Packed]) -> bytes:
     for n, one in enumerate(sorted(sessions, key=lambda one: one.run.id)):
         if one.run.status == "running":
             raise BadInput(f"run {one.run.id} is still running; export it when it has ended")
-        members[f"runs/{n:05}.json"] = _session_bytes(one)
-    manifest = {
-        "format": FORMAT,
-        "version": VERSION,
-        "members": {name: _sha256(data) for name, data in members.items()},
-    }
-    if (
-        len(members) > MAX_RUNS
-        or max(map(len, members.values()), default=0) > MAX_MEMBER
-        or sum(map(len, members.values())) > MAX_TOTAL
-    ):
+        session = {"run": codec.to_document(one.run), "tags": one.tags, "note": one.note}
+        members[f"runs/{n:05}.json"] = codec.to_bytes(codec.dumps(session))
+    sizes = [len(data) for data in members.values()]
+    hashes = {name: _sha256(data) for name, data in members.items()}
+    manifest = {"format": FORMAT, "version": VERSION, "members": hashes}
+    if len(sizes) > MAX_RUNS or max(sizes, default=0) > MAX_MEMBER or sum(sizes) > MAX_TOTAL:
         raise BadInput(f"too much for one bundle: at most {_limits()}; export fewer runs at a time")
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
@@ -97,7 +92,8 @@ def unpack(data: bytes) -> list[Packed]:
 
 def same(one: Run, other: Run) -> bool:
     """Return True if two sessions have the same content, treating NaN as equal to NaN."""
-    return _canonical(one) == _canonical(other)
+    first, second = (json.dumps(codec.to_document(run), sort_keys=True) for run in (one, other))
+    return first == second
 
 
 def trec(run: Run) -> str:
@@ -113,20 +109,17 @@ def trec(run: Run) -> str:
     return "".join(lines)
 
 
-def jsonl(run: Run) -> str:
+def json_lines(run: Run) -> str:
     """One line of JSON for each result, complete in itself; a score that is not finite is null."""
     lines = [
         {
             "run_id": run.id,
             "created": run.created,
             "question": run.query.text,
-            "history": [{"role": turn.role, "text": turn.text} for turn in run.query.history],
+            "history": [asdict(turn) for turn in run.query.history],
             "corpus": run.corpus,
             "fingerprint": run.fingerprint,
-            "route": result.route,
-            "title": result.title,
-            "status": result.status,
-            "ms": result.ms,
+            **{name: getattr(result, name) for name in ("route", "title", "status", "ms")},
             "hits": [
                 {
                     "rank": rank,
@@ -137,20 +130,13 @@ def jsonl(run: Run) -> str:
                 }
                 for rank, hit in enumerate(result.hits, 1)
             ],
-            "answer": result.answer,
-            "citations": list(result.citations),
-            "abstained": result.abstained,
+            **{name: getattr(result, name) for name in ("answer", "citations", "abstained")},
             "parameters": dict(result.parameters),
             "error": result.error,
         }
         for result in run.results
     ]
-    return "".join(json.dumps(_finite(line), allow_nan=False) + "\n" for line in lines)
-
-
-def _session_bytes(one: Packed) -> bytes:
-    session = {"run": codec.to_document(one.run), "tags": one.tags, "note": one.note}
-    return codec.to_bytes(codec.dumps(session))
+    return "".join(json.dumps(jsonl.finite(line), allow_nan=False) + "\n" for line in lines)
 
 
 def _read_members(archive: zipfile.ZipFile) -> dict[str, bytes]:
@@ -170,7 +156,9 @@ def _read_members(archive: zipfile.ZipFile) -> dict[str, bytes]:
             raise BadInput(f"member {short(name)} is encrypted or packed in a way that is not allowed")
         allowed = min(MAX_MEMBER, MAX_TOTAL - total)
         with archive.open(entry) as file:
-            members[name] = _bounded(file.read(allowed + 1), allowed, name)  # whatever size its header claims
+            members[name] = file.read(allowed + 1)  # whatever size its header claims
+        if len(members[name]) > allowed:
+            raise BadInput(f"member {short(name)} is too large; at most {_limits()}")
         total += len(members[name])
     manifest = json.loads(members.pop(MANIFEST))
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
@@ -194,7 +182,13 @@ def _sessions(members: dict[str, bytes]) -> list[Packed]:
             document = json.loads(codec.to_text(content))
             if not isinstance(document, dict) or document.keys() != {"run", "tags", "note"}:
                 raise BadInput("it is not an object of run, tags and note")
-            _check_depth(document)
+            level: list[Any] = [document]
+            depth = 0
+            while level:
+                if (depth := depth + 1) > MAX_DEPTH:
+                    raise BadInput(f"it is nested more than {MAX_DEPTH} deep")
+                inner = (value.values() if isinstance(value, dict) else value for value in level)
+                level = [item for items in inner for item in items if isinstance(item, dict | list)]
             run, tags, note = codec.from_document(document["run"]), document["tags"], document["note"]
             if run.status == "running":
                 raise BadInput("its run is still running")
@@ -207,37 +201,10 @@ def _sessions(members: dict[str, bytes]) -> list[Packed]:
     return sessions
 
 
-def _check_depth(document: Any) -> None:
-    level, depth = [document], 0
-    while level:
-        if (depth := depth + 1) > MAX_DEPTH:
-            raise BadInput(f"it is nested more than {MAX_DEPTH} deep")
-        inner = (value.values() if isinstance(value, dict) else value for value in level)
-        level = [item for items in inner for item in items if isinstance(item, dict | list)]
-
-
-def _bounded(data: bytes, allowed: int, name: str) -> bytes:
-    if len(data) > allowed:
-        raise BadInput(f"member {short(name)} is too large; at most {_limits()}")
-    return data
-
-
 def _limits() -> str:
     return (
         f"{MAX_RUNS:,} runs, {MAX_MEMBER // 2**20} MiB each and {MAX_TOTAL // 2**20} MiB in all are allowed"
     )
-
-
-def _canonical(run: Run) -> str:
-    return json.dumps(codec.to_document(run), sort_keys=True)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _sha256(data: bytes) -> str:

@@ -174,10 +174,7 @@ class LabelStore:
         )
         self._connection.executemany(
             "INSERT INTO label_questions (label_set, id, place, question) VALUES (?, ?, ?, ?)",
-            [
-                (bind(fresh.name), bind(id), place, bind(dumps(known)))
-                for place, (id, known) in enumerate(questions)
-            ],
+            [(bind(fresh.name), bind(id), n, bind(dumps(known))) for n, (id, known) in enumerate(questions)],
         )
 
     def set_guidelines(self, name: str, guidelines: str) -> None:
@@ -258,20 +255,11 @@ class LabelStore:
                     f"passage {short(one.passage)} was not found for question {short(one.question)} "
                     f"of label set {short(own)}; add it to the pool first"
                 )
-            values = (
-                own,
-                one.question,
-                one.passage,
-                one.annotator,
-                one.source,
-                one.kind,
-                one.grade,
-                one.note,
-            )
+            said = (one.question, one.passage, one.annotator, one.source, one.kind, one.grade, one.note)
             row = self._connection.execute(
                 "INSERT INTO judgements (label_set, question, passage, annotator, source, kind, grade, note, "
                 "created) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
-                (*map(bind, values), one.created or now()),
+                (*map(bind, (own, *said)), one.created or now()),
             ).fetchone()
             numbers.append(int(row["number"]))
         return numbers
@@ -280,9 +268,8 @@ class LabelStore:
         """Withdraw the annotator's newest judgement that is not taken back yet; None if nothing is left."""
         own = self.get(name).name
         stacks = standing([one for one in self.judgements(own) if one.annotator == annotator])
-        last = max(
-            (stack[-1] for stack in stacks.values() if stack), key=lambda one: one.number, default=None
-        )
+        tops = [stack[-1] for stack in stacks.values() if stack]
+        last = max(tops, key=lambda one: one.number, default=None)
         if last is not None:
             self.judge(own, [replace(last, kind="withdrawn", grade=None, note="", created="")])
         return last

@@ -21,7 +21,7 @@ from typing import Any
 
 from core.domain.errors import BadInput
 from core.domain.outputs import Embedding, Reply, Rerank, Search, document
-from core.domain.types import Link, RouteResult, Run, Scored, Span
+from core.domain.types import Link, RouteResult, Run, Span
 
 INTERNAL, CLIENT = 1, 3  # SpanKind
 OK, ERROR = 1, 2  # StatusCode
@@ -102,15 +102,7 @@ class _Trace:
         attributes: Attributes = {
             "openinference.span.kind": "CHAIN",
             **_value("input", run.query.text),
-            "metadata": _json(
-                {
-                    "run": run.id,
-                    "corpus": run.corpus,
-                    "fingerprint": run.fingerprint,
-                    "status": run.status,
-                    "settings": run.settings,
-                }
-            ),
+            "metadata": _json({"run": run.id} | _fields(run, "corpus fingerprint status settings")),
         }
         if session := run.settings.get("session"):
             attributes["session.id"] = str(session)
@@ -124,14 +116,7 @@ class _Trace:
             **_value("input", self.run.query.text),
             **({} if result.answer is None else _value("output", result.answer)),
             "metadata": _json(
-                {
-                    "route": result.route,
-                    "status": result.status,
-                    "parameters": result.parameters,
-                    "citations": result.citations,
-                    "answer_status": result.answer_status,
-                    "answer_error": result.answer_error,
-                }
+                _fields(result, "route status parameters citations answer_status answer_error")
             ),
             **self._documents("retrieval.documents", ((h.passage.id, h.score) for h in result.hits)),
         }
@@ -164,13 +149,7 @@ class _Trace:
     def _of_step(self, result: RouteResult, span: Span) -> Attributes:
         output = span.output
         by_hand = [{"arg": link.arg, "size": link.size} for link in span.links if link.span is None]
-        more = {
-            "set_by": span.set_by,
-            "attributes": span.attributes,
-            "shared_with": span.shared_with,
-            "cached": span.cached,
-            "made_by_the_route": by_hand,
-        }
+        more = _fields(span, "set_by attributes shared_with cached") | {"made_by_the_route": by_hand}
         asks = isinstance(output, Reply)
         found: Attributes = {
             # a step that asks a model has the call, with its tokens, as a span of its own below it
@@ -182,12 +161,9 @@ class _Trace:
         if isinstance(output, Reply):
             found |= _model_call(span, output)
         if isinstance(output, Embedding):
+            found["gen_ai.operation.name"] = "embeddings"
             model = str(self.run.settings.get("embedder", ""))
-            found |= {
-                "gen_ai.operation.name": "embeddings",
-                "gen_ai.request.model": model,
-                "embedding.model_name": model,
-            }
+            found |= dict.fromkeys(("gen_ai.request.model", "embedding.model_name"), model)
             for n, text in enumerate(output.texts):
                 found[f"embedding.embeddings.{n}.embedding.text"] = text
         if span.kind == "TOOL":
@@ -214,7 +190,12 @@ class _Trace:
 
     def _reranking(self, result: RouteResult, span: Span) -> Attributes:
         found = self._documents("reranker.output_documents", span.hits or ())
-        given = [hit for link in span.links for hit in _part(result, link)]
+        made = {one.id: one.hits or () for one in result.spans}
+        given = [
+            hit
+            for link in span.links
+            for hit in made.get(link.span or 0, ())[link.start : link.start + link.size]
+        ]
         found |= self._documents("reranker.input_documents", given)
         if isinstance(text := span.args.get("text"), str):
             found["reranker.query"] = text
@@ -297,10 +278,8 @@ def _model_call(span: Span, reply: Reply) -> Attributes:
     return found
 
 
-def _part(result: RouteResult, link: Link) -> Scored:
-    """Return the hits that a link names."""
-    made = next((span.hits for span in result.spans if span.id == link.span), None) or ()
-    return made[link.start : link.start + link.size]
+def _fields(one: object, names: str) -> Attributes:
+    return {name: getattr(one, name) for name in names.split()}
 
 
 def _value(name: str, value: Any) -> Attributes:
@@ -319,12 +298,9 @@ def _any_value(value: Any) -> dict[str, Any]:
     if isinstance(value, int):
         return {"intValue": str(min(max(-LARGEST, value), LARGEST))}
     if isinstance(value, float):
-        return {"doubleValue": value if math.isfinite(value) else _name_of(value)}
+        names = {math.inf: "Infinity", -math.inf: "-Infinity"}
+        return {"doubleValue": value if math.isfinite(value) else names.get(value, "NaN")}
     return {"stringValue": _text(str(value))}
-
-
-def _name_of(value: float) -> str:
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def _json(value: Any) -> str:

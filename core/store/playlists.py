@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from reprlib import repr as short
 from typing import Any
@@ -65,7 +65,9 @@ def clean_entries(entries: Sequence[PlaylistEntry]) -> tuple[PlaylistEntry, ...]
 def read(connection: sqlite3.Connection) -> tuple[Playlist, ...]:
     """Every playlist, by name."""
     rows = connection.execute("SELECT name, entries, changed FROM playlists")
-    found = [Playlist(text(r["name"]), _entries(parsed(r["entries"])), r["changed"]) for r in rows]
+    found = [
+        Playlist(text(r["name"]), tuple(map(from_document, parsed(r["entries"]))), r["changed"]) for r in rows
+    ]
     return tuple(sorted(found, key=lambda one: (one.name.casefold(), one.name)))
 
 
@@ -84,30 +86,15 @@ def put(connection: sqlite3.Connection, name: str, entries: Sequence[PlaylistEnt
 
 def to_document(entry: PlaylistEntry) -> dict[str, Any]:
     """Convert an entry to JSON values."""
-    return {
-        "run": entry.run,
-        "question": entry.question,
-        "history": [[turn.role, turn.text] for turn in entry.history],
-        "corpus": entry.corpus,
-        "routes": list(entry.routes),
-        "note": entry.note,
-    }
+    history = [[turn.role, turn.text] for turn in entry.history]
+    return {**asdict(entry), "history": history, "routes": list(entry.routes)}
 
 
 def from_document(document: Mapping[str, Any]) -> PlaylistEntry:
     """Convert JSON values to an entry. Raises KeyError, TypeError or ValueError if they are invalid."""
-    return PlaylistEntry(
-        document["question"],
-        document["corpus"],
-        document["run"],
-        tuple(Turn(role, said) for role, said in document["history"]),
-        tuple(document["routes"]),
-        document["note"],
-    )
-
-
-def _entries(documents: Sequence[Mapping[str, Any]]) -> tuple[PlaylistEntry, ...]:
-    return tuple(map(from_document, documents))
+    plain = {name: document[name] for name in ("question", "corpus", "run", "note")}
+    history = tuple(Turn(role, said) for role, said in document["history"])
+    return PlaylistEntry(**plain, history=history, routes=tuple(document["routes"]))
 
 
 def _check(entry: PlaylistEntry) -> None:

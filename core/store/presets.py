@@ -42,15 +42,8 @@ def every(store: Store, corpus: str | None = None) -> tuple[Preset, ...]:
             "SELECT name, corpus, parameters, evidence, note, changed FROM presets"
         ).fetchall()
     found = [
-        Preset(
-            text(row["name"]),
-            text(row["corpus"]),
-            parsed(row["parameters"]),
-            row["evidence"],
-            text(row["note"]),
-            row["changed"],
-        )
-        for row in rows
+        Preset(text(name), text(of), parsed(parameters), evidence, text(note), changed)
+        for name, of, parameters, evidence, note, changed in rows
     ]
     kept = [one for one in found if corpus is None or one.corpus == corpus]
     return tuple(sorted(kept, key=lambda one: (one.name.casefold(), one.name)))
@@ -110,11 +103,7 @@ def _put(connection: sqlite3.Connection, preset: Preset) -> None:
     connection.execute(
         "INSERT INTO presets (name, corpus, parameters, evidence, note, changed) VALUES (?, ?, ?, ?, ?, ?)",
         (
-            bind(preset.name),
-            bind(preset.corpus),
-            bind(dumps(preset.parameters)),
-            preset.evidence,
-            bind(preset.note),
+            *map(bind, (preset.name, preset.corpus, dumps(preset.parameters), preset.evidence, preset.note)),
             datetime.now(UTC).isoformat(timespec="milliseconds"),
         ),
     )

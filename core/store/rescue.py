@@ -22,16 +22,11 @@ from core.store.search import index
 TRIED = 100_000  # row numbers that are tried one after the other where nothing can be read
 FAR = 2**40  # there is no row that far from the last one that could be read
 _HEADER = 100  # bytes
-_ALL = "texts passages runs results rankings purged memories memory playlists label_sets label_questions "
-TABLES = (
-    *_ALL.split(),
-    "label_pool",
-    "judgements",
-    "presets",
-    "deeds",
-    "spent",
-    "trash",
-)  # each after those it names rows of
+_ALL = (  # each after those it names rows of
+    "texts passages runs results rankings purged memories memory playlists label_sets label_questions "
+    "label_pool judgements presets deeds spent trash"
+)
+TABLES = tuple(_ALL.split())
 _JSON = {
     "label_questions": "question",
     "label_pool": "found",
@@ -125,7 +120,14 @@ def _recover(path: Path, found: sqlite3.Connection, folder: Path) -> Rescued:
                 raise BadInput(f"{path} has no readable session data; replace it with a backup")
             new.execute("BEGIN")
             for table in TABLES:
-                _copy(old, new, table)
+                columns = [row["name"] for row in new.execute(f"PRAGMA table_info({table})")]
+                marks = ", ".join("?" * len(columns))
+                insert = f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({marks})"
+                (made,) = new.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+                read = _both_ways if "WITHOUT ROWID" in made else _by_number
+                for row in read(old, table, columns):
+                    if table not in _JSON or _is_json(row[columns.index(_JSON[table])]):
+                        new.execute(insert, row)
         told = _counted(new, _tie(new), aside)
         new.execute("COMMIT")
     for part in ("-wal", "-shm", ""):  # a log must not be taken for that of the new file
@@ -178,22 +180,11 @@ def _mended(path: Path, copy: Path, sound: Path) -> sqlite3.Connection:
     return sqlite3.connect(copy, isolation_level=None)
 
 
-def _copy(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -> None:
-    """Every row of a table that can be read."""
-    columns = [row["name"] for row in new.execute(f"PRAGMA table_info({table})")]
-    given = f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
-    (made,) = new.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
-    read = _both_ways if "WITHOUT ROWID" in made else _by_number
-    for row in read(old, table, columns):
-        if table not in _JSON or _is_json(row[columns.index(_JSON[table])]):
-            new.execute(given, row)
-
-
 def _by_number(old: sqlite3.Connection, table: str, columns: Sequence[str]) -> Iterator[Sequence[object]]:
     """Rows in the order of their numbers, without those that cannot be read."""
     query = f"SELECT rowid, {', '.join(columns)} FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid"
-    last: int | None = 0
-    while last is not None:
+    last = 0
+    while True:
         try:
             for number, *row in old.execute(query, (last,)):
                 if number <= last:
@@ -202,23 +193,18 @@ def _by_number(old: sqlite3.Connection, table: str, columns: Sequence[str]) -> I
                 yield row
             return
         except sqlite3.DatabaseError:
-            last = _beyond(old, query, last)
-
-
-def _beyond(old: sqlite3.Connection, query: str, last: int) -> int | None:
-    """Return a number from which rows can be read again, or None: steps grow until one succeeds, and the last
-    step is scanned.
-    """
-    step = 1
-    while not _reads(old, query, last + step):
-        if step >= FAR:
-            return None
-        step *= 2
-    passed = range(last + step // 2 + 1, last + step)
-    return next((number for number in passed[:TRIED] if _reads(old, query, number)), last + step)
+            # steps grow until one succeeds, and the last step is scanned
+            step = 1
+            while step < FAR and not _reads(old, query, last + step):
+                step *= 2
+            if step >= FAR:
+                return
+            passed = range(last + step // 2 + 1, last + step)
+            last = next((n for n in passed[:TRIED] if _reads(old, query, n)), last + step)
 
 
 def _reads(old: sqlite3.Connection, query: str, number: int) -> bool:
+    """Return whether rows behind this number can be read."""
     try:
         row = old.execute(f"{query} LIMIT 1", (number,)).fetchone()
     except sqlite3.DatabaseError:

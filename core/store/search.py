@@ -211,7 +211,16 @@ def _filter(connection: sqlite3.Connection, search: str, only: Filters) -> tuple
         if name in given:
             parts.append((condition, [_value(name, given[name])]))
     if "status" in given:
-        parts.append(_status(connection, given["status"]))
+        # runs left running by an ended process are interrupted
+        status = given["status"]
+        numbers = [row["number"] for row in _running(connection) if status_now(row) == status]
+        now = f"r.number IN ({', '.join('?' * len(numbers))})"
+        if status == "running":
+            parts.append((now, numbers))
+        elif status == "interrupted":
+            parts.append((f"(r.status = 'interrupted' OR {now})", numbers))
+        else:
+            parts.append(("r.status = ?", [bind(status)]))
     words = (postgres.query(_sought(search)) or None) if served else match(search)
     if words is not None:
         match_ = "words @@ ?::tsquery" if served else "search MATCH ?"
@@ -242,17 +251,6 @@ def _value(name: str, given: Any) -> Any:
     return given.isoformat() if name == "since" else bind(given)
 
 
-def _status(connection: sqlite3.Connection, status: str) -> tuple[str, list[Any]]:
-    """Return the condition for runs of a current status: runs left running by an ended process are
-    interrupted.
-    """
-    if status not in ("running", "interrupted"):
-        return "r.status = ?", [bind(status)]
-    numbers = [row["number"] for row in _running(connection) if status_now(row) == status]
-    now = f"r.number IN ({', '.join('?' * len(numbers))})"
-    return (now, numbers) if status == "running" else (f"(r.status = 'interrupted' OR {now})", numbers)
-
-
 def _running(connection: sqlite3.Connection) -> list[sqlite3.Row]:
     return connection.execute(
         "SELECT number, status, host, pid, born, saved, boot FROM runs "
@@ -274,16 +272,11 @@ def _distinct(connection: sqlite3.Connection, column: str, source: str, which: s
 
 
 def _session(row: sqlite3.Row) -> SessionRow:
-    return SessionRow(
-        text(row["id"]),
-        text(row["created"]),
-        text(row["question"]),
-        text(row["corpus"]),
-        tuple(parsed(row["routes"])),
-        status_now(row),
-        float(row["wall_ms"]),
-        tuple(parsed(row["tags"])),
-        text(row["note"]),
-        text(row["maker"]),
-        bool(row["private"]),
-    )
+    told: dict[str, Any] = {
+        **{name: text(row[name]) for name in ("id", "created", "question", "corpus", "note", "maker")},
+        **{name: tuple(parsed(row[name])) for name in ("routes", "tags")},
+        "status": status_now(row),
+        "wall_ms": float(row["wall_ms"]),
+        "private": bool(row["private"]),
+    }
+    return SessionRow(**told)

@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from reprlib import repr as short
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from core.domain.errors import Unavailable, describe
 from core.domain.types import Run
 from core.store.files import Place, in_words
 from core.store.postgres import LostConnection
 from core.store.postgres import PostgresConnection as Served
+from core.store.runs import RunWriter
 
 T = TypeVar("T")
 Connection = sqlite3.Connection
@@ -38,20 +39,10 @@ class _Order:
     future: Future[Any] = field(default_factory=Future)
 
 
-class RunRows(Protocol):
-    """Turns runs into rows, through the writer's connection and in its thread."""
-
-    def write(self, connection: Connection, run: Run) -> None:
-        """Write one run; only what is new of one that it has written before."""
-
-    def forget(self) -> None:
-        """Take nothing for written: it was rolled back, or the file is another one."""
-
-
 class StoreWriter:
     """The queue and its thread, which is started by the first write. Safe to call from any thread."""
 
-    def __init__(self, path: Place, connect: Callable[[Any], Connection], rows: RunRows) -> None:
+    def __init__(self, path: Place, connect: Callable[[Any], Connection], rows: RunWriter) -> None:
         self._path, self._connect, self._rows = path, connect, rows
         self._changed = threading.Condition()
         self._runs: dict[str, Run] = {}  # the newest state of each run that is not in the file
@@ -187,7 +178,11 @@ class StoreWriter:
                 connection = self._connect(self._path)
                 self._file = _identity(self._path)
             durable = any(order.durable for order in orders)
-            _begin(connection, durable)
+            if isinstance(connection, Served):
+                connection.begin()
+            else:
+                connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+                connection.execute("BEGIN IMMEDIATE")
             for run in runs:
                 try:
                     _apart(connection, partial(self._rows.write, run=run))
@@ -206,12 +201,6 @@ class StoreWriter:
             if connection is not None:
                 connection.close()  # also undoes the transaction
             raise
-        self._stored(runs, refused)
-        for answer in answers:
-            answer()
-        return connection
-
-    def _stored(self, runs: list[Run], refused: dict[str, str]) -> None:
         with self._changed:
             self._trouble = None
             for run in runs:
@@ -220,6 +209,9 @@ class StoreWriter:
                 self._refused.pop(run.id, None)
             self._refused |= refused
             self._changed.notify_all()
+        for answer in answers:
+            answer()
+        return connection
 
     def _failed(self, error: Exception, orders: list[_Order]) -> None:
         self._rows.forget()
@@ -230,14 +222,6 @@ class StoreWriter:
             told = self.warn(error)
         for order in orders:
             order.future.set_exception(Unavailable(told))
-
-
-def _begin(connection: Connection, durable: bool) -> None:
-    if isinstance(connection, Served):
-        connection.begin()
-    else:
-        connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-        connection.execute("BEGIN IMMEDIATE")
 
 
 def _committed(connection: Connection, connect: Callable[[Any], Connection], path: Place) -> Connection:
