@@ -92,24 +92,7 @@ def in_words(figures: Mapping[str, Any], out: Path) -> str:
     from core.evaluation.chunkings.text import WHOLE, findings
 
     names, budget = list(figures["chunkings"]), figures["budget"]
-    parts = [
-        f"{one_line(figures['dataset'])}: {figures['queries']} questions, {figures['labelled']} of them with "
-        f"labelled text ({figures['labels']})",
-        "",
-        _corpora(figures),
-        "",
-        f"Coverage: the share of the labelled text among the first {budget:,} tokens, with 95 % intervals. "
-        f"At most {amount(figures['reachable'], 3)} can be reached.",
-        *([WHOLE] if "whole" in figures["labels"] else []),
-        _coverage(figures, names),
-    ]
-    key = KEY.format(base=figures["base"], n=len(names) - 1)
-    parts += [key, "", *findings(figures), "", _more(figures, names)]
-    return "\n".join([*parts, "", f"Written to {out}/"])
-
-
-def _corpora(figures: Mapping[str, Any]) -> str:
-    rows = [
+    corpora = [
         (
             name,
             f"{row['passages']:,}",
@@ -121,8 +104,21 @@ def _corpora(figures: Mapping[str, Any]) -> str:
         )
         for name, row in figures["chunkings"].items()
     ]
-    headers = ("corpus", "passages", "tokens each", "on disk", "index s", "reused", "how it is cut")
-    return table(headers, rows, right=range(1, 6))
+    heads = ("corpus", "passages", "tokens each", "on disk", "index s", "reused", "how it is cut")
+    parts = [
+        f"{one_line(figures['dataset'])}: {figures['queries']} questions, {figures['labelled']} of them with "
+        f"labelled text ({figures['labels']})",
+        "",
+        table(heads, corpora, right=range(1, 6)),
+        "",
+        f"Coverage: the share of the labelled text among the first {budget:,} tokens, with 95 % intervals. "
+        f"At most {amount(figures['reachable'], 3)} can be reached.",
+        *([WHOLE] if "whole" in figures["labels"] else []),
+        _coverage(figures, names),
+    ]
+    key = KEY.format(base=figures["base"], n=len(names) - 1)
+    parts += [key, "", *findings(figures), "", _more(figures, names)]
+    return "\n".join([*parts, "", f"Written to {out}/"])
 
 
 def _coverage(figures: Mapping[str, Any], names: Sequence[str]) -> str:

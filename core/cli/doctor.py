@@ -12,7 +12,7 @@ from core.domain.text import one_line
 from core.evaluation.options import option
 
 if TYPE_CHECKING:
-    from core.engine.doctor import EndpointReport, HealthCheck
+    from core.engine.doctor import EndpointReport
     from core.engine.endpoints import ChatEndpoint
 
 
@@ -46,8 +46,13 @@ def doctor_(
         "checks": [asdict(check) for check in found],
         "endpoints": [*map(asdict, chat), *map(asdict, tested)],
     }
-    text = [_text(found), _endpoints(chat), "", *map(_endpoint, tested)]
-    emit(document, lambda: "\n".join(text))
+    marks = {"ok": "ok     ", "warning": "WARNING", "failed": "FAILED "}
+    lines = []
+    for check in found:
+        lines.append(f"{marks[check.state]}  {one_line(check.name)}: {one_line(check.detail)}")
+        lines += [f"         -> {one_line(check.fix)}"] if check.fix else []
+    lines += [_endpoints(chat), "", *map(_endpoint, tested)]
+    emit(document, lambda: "\n".join(lines))
     return 0 if healthy else 1
 
 
@@ -85,13 +90,3 @@ def _endpoint(tested: EndpointReport) -> str:
         return f"{mark}  {what}"
     affected = f"{len(tested.routes)} routes use it, such as {', '.join(tested.routes[:3])}"
     return f"{mark}  {what}\n         -> {one_line(tested.error)}; {affected}"
-
-
-def _text(found: Sequence[HealthCheck]) -> str:
-    marks = {"ok": "ok     ", "warning": "WARNING", "failed": "FAILED "}
-    lines = []
-    for check in found:
-        lines.append(f"{marks[check.state]}  {one_line(check.name)}: {one_line(check.detail)}")
-        if check.fix:
-            lines.append(f"         -> {one_line(check.fix)}")
-    return "\n".join(lines)

@@ -23,9 +23,12 @@ def figures_text(figures: Mapping[str, Any], out: Path | None) -> str:
     errors. One of several routes with equal results represents them, except for times and calls.
     """
     distinct = {route: row for route, row in figures["routes"].items() if "same_as" not in row}
+    drawn = figures["sample"]
+    sample = f" (a sample of {drawn['of']}, seed {drawn['seed']})" if drawn else ""
     parts = [
         *text.generated(figures),
-        _head(figures),
+        f"{one_line(figures['dataset'])}: {figures['queries']} questions{sample}, {figures['labelled']} of "
+        "them with a relevant passage",
         *text.found(figures),
         *text.counted(figures),
         "",
@@ -55,7 +58,12 @@ def figures_text(figures: Mapping[str, Any], out: Path | None) -> str:
         if "routing" in row:
             parts += ["", _routing(route, row["routing"])]
     if figures["by_mode"]:
-        parts += ["", "nDCG@10 by kind of question", _by_mode(figures)]
+        rows = [
+            (mode, next(iter(by.values()))["n"], *(amount(by[route]["ndcg@10"], 3) for route in distinct))
+            for mode, by in figures["by_mode"].items()
+        ]
+        heads = ("kind", "n", *distinct)
+        parts += ["", "nDCG@10 by kind of question", table(heads, rows, right=range(1, len(heads)))]
     errors = [f"{route}: {one_line(e)}" for route, row in figures["routes"].items() for e in row["errors"]]
     parts += ["", "Errors", *errors] if errors else []
     parts += ["", f"Written to {out}/ (open report.html to read the report)"] if out else []
@@ -138,21 +146,13 @@ def _routing(route: str, block: Mapping[str, Any]) -> str:
     return "\n".join(parts)
 
 
-def _head(figures: Mapping[str, Any]) -> str:
-    drawn = figures["sample"]
-    sample = f" (a sample of {drawn['of']}, seed {drawn['seed']})" if drawn else ""
-    return (
-        f"{one_line(figures['dataset'])}: {figures['queries']} questions{sample}, "
-        f"{figures['labelled']} of them with a relevant passage"
-    )
-
-
 def _overall(routes: Mapping[str, Any]) -> str:
     """Format the means; the share of unjudged passages follows the metrics of the same depth."""
     deep: dict[str, list[str]] = {}
     for name, unjudged in UNJUDGED.items():
         deep.setdefault(unjudged, []).append(name)
-    names = [name for unjudged in sorted(deep, key=_depth) for name in (*deep[unjudged], unjudged)]
+    depths = sorted(deep, key=lambda metric: int(metric.rpartition("@")[2]))
+    names = [name for unjudged in depths for name in (*deep[unjudged], unjudged)]
     rows = [(route, *(amount(row[name], 3) for name in names)) for route, row in routes.items()]
     headers = ("route", *(KNOWN[name].short for name in names))
     return table(headers, rows, right=range(1, len(headers)))
@@ -172,10 +172,6 @@ def _use(routes: Mapping[str, Any]) -> str:
     ]
     headers = ("route", "scored", "not scored", "failed", "p50 ms", "p95 ms", "calls")
     return table(headers, rows, right=range(1, len(headers)))
-
-
-def _depth(metric: str) -> int:
-    return int(metric.rpartition("@")[2])
 
 
 def _answers(routes: Mapping[str, Any]) -> str:
@@ -210,12 +206,3 @@ def _against(routes: Mapping[str, Any]) -> str:
     ]
     headers = ("route", "metric", "delta", "95%", "d_z", "+/=/-", "p", "detect", "result")
     return table(headers, rows, right=range(2, 8)) if rows else ""
-
-
-def _by_mode(figures: Mapping[str, Any]) -> str:
-    routes = [route for route, row in figures["routes"].items() if "same_as" not in row]
-    rows = [
-        (mode, by[routes[0]]["n"], *(amount(by[route]["ndcg@10"], 3) for route in routes))
-        for mode, by in figures["by_mode"].items()
-    ]
-    return table(("kind", "n", *routes), rows, right=range(1, len(routes) + 2))

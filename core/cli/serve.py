@@ -12,7 +12,6 @@ import time
 import tomllib
 import urllib.request
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
@@ -24,6 +23,7 @@ from core.domain.errors import BadInput, Unavailable
 from core.domain.program import PROJECT
 from core.evaluation.options import option
 
+EVERYWHERE = "0.0.0.0"
 START_S = 120.0  # a first start compiles every module, on a busy machine too
 LOOK_S = 0.1
 END_S = 15.0  # for what is under way to be stored
@@ -43,29 +43,27 @@ def serve_(
     ),
 ) -> int:
     """Open the dashboard. Its address is printed once it answers; Ctrl-C ends it."""
-    _check_host(host)
+    try:
+        address = ipaddress.IPv4Address("127.0.0.1" if host == "localhost" else host)
+    except ValueError:
+        raise BadInput(f"--host {host!r}: give an IPv4 address or localhost") from None
     now = settings_module.current()
     sign_in.check(now, {sign_in.FORWARDED: ""})
-    if not now.login and not _loopback(host):
+    if not now.login and not address.is_loopback:
         raise BadInput(f"--host {host}: {sign_in.NO_LOGIN}")
     answering = _names(host, [*names, *filter(None, [sign_in.host(now)])])
     port = _free(host, port)
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "streamlit",
-        "run",
-        str(PROJECT / "app.py"),  # -P: not what lies around
-        "--server.address",
-        host,
-        "--server.port",
-        str(port),
-        "--server.headless",
-        "true",
-        *(part for name in answering for part in ("--server.allowedHosts", name)),
-    ]
-    before = _end_on_signals()
+    options = [("address", host), ("port", str(port)), ("headless", "true")]
+    options += [("allowedHosts", name) for name in answering]
+    # -P: not what lies around
+    command = [sys.executable, "-P", "-m", "streamlit", "run", str(PROJECT / "app.py")]
+    command += [part for name, value in options for part in (f"--server.{name}", value)]
+    # A shell starts background commands with SIGINT ignored: servers listen to it nevertheless, and so does
+    # the dashboard's process. An ignored SIGHUP stays ignored, because `nohup` asks for exactly that.
+    ending = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        ending.append(signal.SIGHUP)  # a closed terminal: its default would leave the dashboard's process
+    before = {number: signal.signal(number, signal.default_int_handler) for number in ending}
     process_setup.conceal()
     watched, _open = os.pipe()  # the system closes this process's end however it ends
     child = subprocess.Popen(
@@ -80,8 +78,8 @@ def serve_(
     os.close(watched)
     try:
         _wait(child, host, port)
-        address = f"http://{'localhost' if _everywhere(host) or host == '127.0.0.1' else host}:{port}"
-        emit({"url": address, "pid": child.pid}, lambda: f"RouteScope: {address}")
+        url = f"http://{'localhost' if host in (EVERYWHERE, '127.0.0.1') else host}:{port}"
+        emit({"url": url, "pid": child.pid}, lambda: f"RouteScope: {url}")
         sys.stdout.flush()
         code = child.wait()
     except KeyboardInterrupt:
@@ -93,30 +91,9 @@ def serve_(
     raise Unavailable(f"the dashboard ended with exit code {code}")
 
 
-def _end_on_signals() -> dict[signal.Signals, Any]:
-    """Raise KeyboardInterrupt on SIGINT, SIGTERM and SIGHUP; return the handlers they had.
-
-    A shell starts background commands with SIGINT ignored: servers listen to it nevertheless, and so does the
-    dashboard's process. An ignored SIGHUP stays ignored, because `nohup` asks for exactly that.
-    """
-    ending = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        ending.append(signal.SIGHUP)  # a closed terminal: its default would leave the dashboard's process
-    return {number: signal.signal(number, signal.default_int_handler) for number in ending}
-
-
-def _check_host(host: str) -> None:
-    """BadInput for an address that cannot be listened on."""
-    if host != "localhost":
-        try:
-            ipaddress.IPv4Address(host)
-        except ValueError:
-            raise BadInput(f"--host {host!r}: give an IPv4 address or localhost") from None
-
-
 def _names(host: str, names: Sequence[str]) -> list[str]:
     """Return the host names to answer to. Raises BadInput for an invalid one."""
-    if _everywhere(host) and not names:
+    if host == EVERYWHERE and not names:
         raise BadInput(
             f"--host {host} listens on every network of this machine; say by which host name it is reached: "
             f"--name HOSTNAME"
@@ -125,16 +102,8 @@ def _names(host: str, names: Sequence[str]) -> list[str]:
         if not name.strip() or set(name) & set("/*: "):
             raise BadInput(f"--name {name!r}: give a host name without scheme, port or *")
     config = tomllib.loads((PROJECT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
-    own = [] if _everywhere(host) else [host]
+    own = [] if host == EVERYWHERE else [host]
     return list(dict.fromkeys([*config["server"]["allowedHosts"], *own, *names]))
-
-
-def _everywhere(host: str) -> bool:
-    return host == "0.0.0.0"
-
-
-def _loopback(host: str) -> bool:
-    return host == "localhost" or ipaddress.IPv4Address(host).is_loopback
 
 
 def _free(host: str, port: int) -> int:
@@ -152,7 +121,7 @@ def _free(host: str, port: int) -> int:
 
 def _wait(child: subprocess.Popen[bytes], host: str, port: int) -> None:
     """Wait until the server responds. Raises Unavailable if it ends or times out."""
-    there = "127.0.0.1" if _everywhere(host) else host
+    there = "127.0.0.1" if host == EVERYWHERE else host
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     end = time.monotonic() + START_S
     while time.monotonic() < end:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from core.cli.commands import SCHEDULER, WORKERS, argument, command
 from core.cli.common import emit, followed, note, warn
 from core.domain.errors import BadInput, Unavailable
+from core.domain.format import milliseconds
 from core.evaluation.options import option
 
 if TYPE_CHECKING:
@@ -54,7 +55,12 @@ def sweep_(
 
     if metric not in METRICS:
         raise BadInput(f"metric {metric!r}; give one of {', '.join(METRICS)}")
-    route, names = _named(parameters)
+    pairs = [parameter.partition(".") for parameter in parameters]
+    route, names = pairs[0][0], [name for _, _, name in pairs]
+    if len({route for route, _, _ in pairs}) != 1 or not all(names):
+        raise BadInput(
+            f"parameters {', '.join(parameters)}: give ROUTE.PARAMETER, or two parameters of one route"
+        )
     (known,) = pick([route])
     now = settings.current()
     about = subject(experiment_store.opened(experiment_store.place(now, evaluation)), route, names)
@@ -71,7 +77,12 @@ def sweep_(
             todo.pop(point)
         held_back = sweep_run.asking(about, todo)
         if held_back and not ask:
-            note(_price(sweep_run.cost(about, held_back)))
+            cost = sweep_run.cost(about, held_back)
+            of = f"{cost.questions} questions at {cost.points} value(s) need a run that may call a model"
+            price = "the cost is not known"
+            if cost.calls is not None and cost.seconds is not None:
+                price = f"about {cost.calls} calls, {milliseconds(1000 * cost.seconds)}"
+            note(f"{of}: {price}. Add --ask to run them")
             todo = {point: ids for point, ids in todo.items() if point not in held_back}
         running = sweep_run.running(engine, about)
         if todo:
@@ -84,17 +95,6 @@ def sweep_(
     found = curve(rankings, points, metric, fresh, parts=parts)
     emit(_document(found), lambda: _text(found))
     return 1 if stopped else 0
-
-
-def _named(parameters: Sequence[str]) -> tuple[str, list[str]]:
-    """Split the parameters into their one route and their names. Raises BadInput for several routes."""
-    pairs = [parameter.partition(".") for parameter in parameters]
-    routes = {route for route, _, _ in pairs}
-    if len(routes) != 1 or not all(name for _, _, name in pairs):
-        raise BadInput(
-            f"parameters {', '.join(parameters)}: give ROUTE.PARAMETER, or two parameters of one route"
-        )
-    return routes.pop(), [name for _, _, name in pairs]
 
 
 def _points(
@@ -114,15 +114,6 @@ def _points(
         for at, (name, spec) in enumerate(specs.items())
     ]
     return tuple((value,) for value in grids[0]) if len(grids) == 1 else cells(grids[0], grids[1])
-
-
-def _price(cost: Any) -> str:
-    from core.domain.format import milliseconds
-
-    of = f"{cost.questions} questions at {cost.points} value(s) need a run that may call a language model"
-    if cost.calls is None or cost.seconds is None:
-        return f"{of}; the cost is not known. Add --ask to run them"
-    return f"{of}: about {cost.calls} calls, {milliseconds(1000 * cost.seconds)}. Add --ask to run them"
 
 
 def _document(found: Curve) -> dict[str, Any]:

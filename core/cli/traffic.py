@@ -74,7 +74,13 @@ def _text(document: Mapping[str, Any], differing: int) -> str:
             cut(one["question"], 48),
             one["count"],
             *(f"{one['overlap'][route]:.3f}" if route in one["overlap"] else "-" for route in routes),
-            _why(one),
+            ", ".join(
+                [
+                    *([f"complaints: {one['complaints']}"] if one["complaints"] else []),
+                    f"passages that differ: {len(one['differs'])}" if one["differs"] else "another order",
+                    *([f"overlap of the routes {one['between']:.3f}"] if one["between"] is not None else []),
+                ]
+            ),
         )
         for one in document["to_label"]
     ]
@@ -87,12 +93,3 @@ def _text(document: Mapping[str, Any], differing: int) -> str:
         lines += ["", f"The {len(rows)} to label first, with each route's overlap with what was shown:", ""]
         lines.append(table(headers, rows, right=range(1, len(routes) + 2)))
     return "\n".join(lines)
-
-
-def _why(one: Mapping[str, Any]) -> str:
-    """Give the reasons to label a question."""
-    parts = [f"complaints: {one['complaints']}"] if one["complaints"] else []
-    parts.append(f"passages that differ: {len(one['differs'])}" if one["differs"] else "another order")
-    if one["between"] is not None:
-        parts.append(f"overlap of the routes {one['between']:.3f}")
-    return ", ".join(parts)
