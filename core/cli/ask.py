@@ -38,13 +38,11 @@ def ask_(
     question: str,
     corpus: str = option(
         "support",
-        "--corpus",
         "A corpus that `corpora` lists, or a folder or file, which is indexed first.",
         "NAME_OR_PATH",
     ),
     routes: str | None = option(
         None,
-        "--routes",
         "Routes that `routes` lists, or all. Without it: those of "
         "--preset, else all; with --route: those that a first visit runs.",
         "A,B",
@@ -53,32 +51,24 @@ def ask_(
     python: str | None = PYTHON,
     env: Sequence[str] = ENV,
     make_corpus: bool = option(
-        False,
-        "--make-corpus",
-        "Make --corpus of the passages that the pipelines of --route return, or add to it.",
+        False, "Make --corpus of the passages that the pipelines of --route return, or add to it."
     ),
     history: Path | None = option(
-        None, "--history", 'Earlier turns: a JSON list of {"role", "text"}, or lines "user: ...".', "FILE"
+        None, 'Earlier turns: a JSON list of {"role", "text"}, or lines "user: ...".', "FILE"
     ),
     preset: str | None = PRESET,
     parameters: Sequence[str] = PARAMETERS,
     filters: Sequence[str] = FILTERS,
-    answers: Literal["none", "selected", "all"] | None = option(
-        None, "--answers", "Which routes write an answer."
-    ),
-    answered: str = option("", "--answered", "The routes of --answers selected.", "A,B"),
+    answers: Literal["none", "selected", "all"] | None = option(None, "Which routes write an answer."),
+    answered: str = option("", "The routes of --answers selected.", "A,B"),
     answer_by: Literal["model", "extract"] | None = ANSWER_BY,
     answer_order: Literal["best first", "best at both ends"] | None = ANSWER_ORDER,
     timing: Literal["shared", "isolated"] | None = option(
-        None, "--timing", "shared: reuse equal steps between routes; isolated: repeat them."
+        None, "shared: reuse equal steps between routes; isolated: repeat them."
     ),
-    session: str = option(
-        "", "--session", "Remember the conversation under NAME and use its earlier turns.", "NAME"
-    ),
-    hits: int = option(
-        comparison.DEFAULT_SHOWN_PASSAGES, "--hits", "Passages to print.", "N", least=1, most=1000
-    ),
-    whole: bool = option(False, "--text", "Print the passages in full."),
+    session: str = option("", "Remember the conversation under NAME and use its earlier turns.", "NAME"),
+    hits: int = option(comparison.DEFAULT_SHOWN_PASSAGES, "Passages to print.", "N", least=1, most=1000),
+    whole: bool = option(False, "Print the passages in full.", flags="--text"),
 ) -> int:
     """Run QUESTION through several routes and compare their hits."""
     from core.cli.corpora import indexed

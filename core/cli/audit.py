@@ -24,33 +24,27 @@ INTERRUPTED = 130  # as shells say of a command that Ctrl-C ended
 @command("audit")
 def audit_(
     target: str = argument("SET"),
-    routes: str | None = option(
-        None, "--routes", "Names from `routes`. Default: all that make decisions.", "A,B"
-    ),
+    routes: str | None = option(None, "Names from `routes`. Default: all that make decisions.", "A,B"),
     baseline: str = option(
-        "hybrid_rrf",
-        "--baseline",
-        "Route to compare with; hybrid_rrf and rerank are always asked, too.",
-        "ROUTE",
+        "hybrid_rrf", "Route to compare with; hybrid_rrf and rerank are always asked, too.", "ROUTE"
     ),
     asked: dict[str, Any] = declared(Spec, only=ASKED, queries=QUERIES),
     columns: Mapping[str, str] = COLUMNS,
     parameters: Sequence[str] = PARAMETERS,
     answers: Literal["none", "all"] | None = option(
-        None, "--answers", "Have the routes write answers. Default: all where a model is set up."
+        None, "Have the routes write answers. Default: all where a model is set up."
     ),
     answer_by: Literal["model", "extract"] | None = option(
-        None, "--answer-by", "Answers by the language model, or copied sentences."
+        None, "Answers by the language model, or copied sentences."
     ),
     out: Path | None = option(
         None,
-        "--out",
         "Write the results here; resumes an audit that was stopped. Default: saved as audit-SET "
         "for the Evaluate page.",
         "DIR",
     ),
-    fresh: bool = option(False, "--fresh", "Discard the results in the folder and start over."),
-    retry_failed: bool = option(False, "--retry-failed", "Rerun the questions that failed."),
+    fresh: bool = option(False, "Discard the results in the folder and start over."),
+    retry_failed: bool = option(False, "Rerun the questions that failed."),
 ) -> int:
     """Measure what the decisions of routes are worth: each question is asked again with each decision turned.
 

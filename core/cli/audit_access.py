@@ -17,26 +17,22 @@ from core.evaluation.options import option
 @command("audit-access")
 def audit_access_(
     corpus: str,
-    group: str = option(MISSING, "--as", "The group whose view is tested.", "GROUP"),
+    group: str = option(MISSING, "The group whose view is tested.", "GROUP", flags="--as"),
     rules: Sequence[str] = option(
         (),
-        "--access",
         "Documents with this metadata may be seen by these groups alone; over [access] of the settings; "
         "repeatable. VALUE * means all others.",
         "FIELD=VALUE:GROUP,...",
+        flags="--access",
     ),
-    routes: str | None = option(
-        None, "--routes", "Names from `routes`, or all. Default: all that ask no model.", "A,B"
-    ),
-    questions: Sequence[Path] = option((), "--questions", "As of `eval`; repeatable.", "FILE"),
+    routes: str | None = option(None, "Names from `routes`, or all. Default: all that ask no model.", "A,B"),
+    questions: Sequence[Path] = option((), "As of `eval`; repeatable.", "FILE"),
     columns: Mapping[str, str] = COLUMNS,
-    labels: str | None = option(
-        None, "--labels", "Questions and labels of a label set from the Label page.", "NAME"
-    ),
+    labels: str | None = option(None, "Questions and labels of a label set from the Label page.", "NAME"),
     canaries: int = option(
-        3, "--canaries", "Made-up forbidden documents, planted in a scratch copy of the index.", "N", most=50
+        3, "Made-up forbidden documents, planted in a scratch copy of the index.", "N", most=50
     ),
-    limit: int = option(50, "--limit", "At most N labelled questions.", "N", least=1),
+    limit: int = option(50, "At most N labelled questions.", "N", least=1),
 ) -> int:
     """Test whether text of documents that GROUP may not see gets into the steps of routes.
 

@@ -24,14 +24,14 @@ SEED = 1  # another than that of `audit` and `eval`, whose questions are to be o
 @command("calibrate")
 def calibrate_(
     targets: Sequence[str] = argument("SET..."),
-    decisions: str | None = option(None, "--decisions", "Decisions to calibrate. Default: all.", "A,B"),
-    queries: int = option(QUERIES, "--queries", "At most N cases from each set.", "N", least=1),
-    seed: int = option(SEED, "--seed", "Seed of the questions drawn.", least=None),
+    decisions: str | None = option(None, "Decisions to calibrate. Default: all.", "A,B"),
+    queries: int = option(QUERIES, "At most N cases from each set.", "N", least=1),
+    seed: int = option(SEED, "Seed of the questions drawn.", least=None),
     split: str | None = option(
-        None, "--split", "dev, test or all. Default: dev if a set has it, else all but test.", "SPLIT"
+        None, "dev, test or all. Default: dev if a set has it, else all but test.", "SPLIT"
     ),
     out: Path | None = option(
-        None, "--out", "Write the calibrations here. Default: where routes look for them.", "DIR"
+        None, "Write the calibrations here. Default: where routes look for them.", "DIR"
     ),
 ) -> int:
     """Measure what the language model's yes-or-no judgements are worth, and choose a threshold for each.

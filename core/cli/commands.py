@@ -26,45 +26,50 @@ def _columns(given: Sequence[str]) -> dict[str, str]:
 
 
 PARAMETERS = option(
-    (), "--parameter", "Set a parameter of a route; repeatable.", "ROUTE.NAME=VALUE"
+    (), "Set a parameter of a route; repeatable.", "ROUTE.NAME=VALUE", flags="--parameter"
 )  # see `core.cli.ask.read_parameters`
 FILTERS = option(
     (),
-    "--filter",
     "Find only passages whose document's metadata meets this: = != < > <= >= ~ (contains) !~, or "
     '"FIELD in A|B"; repeatable.',
     "FIELD=VALUE",
+    flags="--filter",
 )
 COLUMNS = option(
     (),
-    "--columns",
     "Which columns of the questions mean what: question, answer, relevant (ids of documents or passages, or "
     "texts), grade, id, mode, split, history, answerable.",
     "FIELD=COLUMN,...",
+    flags="--columns",
     read=_columns,
 )
-PRESET = option(None, "--preset", "A preset; --parameter overrides it.", "NAME")
+PRESET = option(None, "A preset; --parameter overrides it.", "NAME", flags="--preset")
 OWN_ROUTES = option(
     (),
-    "--route",
     "Your own pipeline as a route, FILE.py:FUNCTION or http://host:port/path; repeatable.",
     "NAME=TARGET",
+    flags="--route",
 )
 PYTHON = option(
-    None, "--python", "The interpreter of --route FILE.py:FUNCTION, or its environment's folder.", "PATH"
+    None,
+    "The interpreter of --route FILE.py:FUNCTION, or its environment's folder.",
+    "PATH",
+    flags="--python",
 )
 ENV = option(
     (),
-    "--env",
     "An environment variable that --route FILE.py:FUNCTION may see, such as an API key; repeatable.",
     "VARIABLE",
+    flags="--env",
 )
-WORKERS = option(None, "--workers", "Use N worker processes of this machine.", "N", least=None)
+WORKERS = option(None, "Use N worker processes of this machine.", "N", flags="--workers", least=None)
 SCHEDULER = option(
-    None, "--scheduler", "Use the workers of a Dask scheduler, tcp://HOST:PORT or tls://.", "URL"
+    None, "Use the workers of a Dask scheduler, tcp://HOST:PORT or tls://.", "URL", flags="--scheduler"
 )
-ANSWER_BY = option(None, "--answer-by", "Written by the language model, or sentences copied from passages.")
-ANSWER_ORDER = option(None, "--answer-order", "Order of the passages in the answer prompt.")
+ANSWER_BY = option(
+    None, "Written by the language model, or sentences copied from passages.", flags="--answer-by"
+)
+ANSWER_ORDER = option(None, "Order of the passages in the answer prompt.", flags="--answer-order")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +115,7 @@ def command(
             elif one.default is Parameter.empty or METAVAR in one.default.metadata:
                 params.append(_argument(one))
             else:
-                own = one.default.metadata[KEY]
+                own = one.default.metadata[KEY].named(one.name)
                 params.append(_option(one.name, str(one.annotation), one.default.default, own))
 
         @wraps(function)
@@ -155,7 +160,7 @@ def _argument(one: Parameter) -> click.Argument:
     kind = str(one.annotation)
     return click.Argument(
         [one.name],
-        type=_type(kind, DeclaredOption("", "", least=None)),
+        type=_type(kind, DeclaredOption("", least=None)),
         nargs=-1 if kind.startswith("Sequence") else 1,
         required="None" not in kind,
         metavar=None if one.default is Parameter.empty else one.default.metadata[METAVAR],

@@ -62,81 +62,75 @@ def corpora_() -> None:
         for one in known
     ]
     heads = ("corpus", "index", "passages", "fingerprint", "what it is, or what to do")
-    emit({"corpora": known}, lambda: table(heads, rows, right=(2,)))
+    emit({"corpora": known}, lambda: table(heads, rows, right=(2)))
 
 
 @command("index")
 def index_(
     target: str = argument("NAME_OR_PATH"),
-    name: str | None = option(None, "--name", "Name of the corpus. Default: the name of the folder."),
+    name: str | None = option(None, "Name of the corpus. Default: the name of the folder."),
     chunk_size: int | None = option(
-        None, "--chunk-size", "Characters per passage; 0 keeps documents whole.", "N", least=None
+        None, "Characters per passage; 0 keeps documents whole.", "N", least=None
     ),
-    chunk_overlap: int | None = option(
-        None, "--chunk-overlap", "Characters shared by neighbouring passages.", "N", least=None
-    ),
+    chunk_overlap: int | None = option(None, "Characters shared by neighbouring passages.", "N", least=None),
     language: str | None = option(
         None,
-        "--language",
         "Language that BM25 cuts words by: auto (found in the documents, as for new corpora), none, a "
         "Snowball stemmer such as german, chinese, japanese, korean or thai (n-grams), or several joined "
         "by +.",
     ),
     text_columns: str | None = option(
         None,
-        "--text-columns",
         "Columns (or JSON fields) that are the text of rows in CSV, JSONL and workbooks. Default: found by "
         "their names and lengths. none: no rows are documents.",
         "A,B",
     ),
     html: Literal["main", "all"] | None = option(
         None,
-        "--html",
         "main: HTML pages without navigation, header and footer, as new corpora are read; all: with them.",
     ),
     reader: Literal["pdf=oxide", "pdf=kreuzberg"] | None = option(
-        None,
-        "--reader",
-        "Reader of PDF files. oxide (default): columns one after the other; kreuzberg: more headings.",
+        None, "Reader of PDF files. oxide (default): columns one after the other; kreuzberg: more headings."
     ),
     ocr: bool | None = option(
         None,
-        "--ocr/--no-ocr",
         "Read pages that hold only pictures by OCR: needs pip install -r requirements-ocr.txt.",
+        flags="--ocr/--no-ocr",
     ),
     enrichments: str | None = option(
         None,
-        "--with",
         "Also build enrichments that some routes search (headings, children, ...); all: every one that asks "
         "no language model, tokens too (100 kB a passage), and learned_sparse if sparse_model is set.",
         "A,B",
+        flags="--with",
     ),
     chunkings: str | None = option(
         None,
-        "--chunkings",
         "Also index the source chunked or read in other ways, each a corpus NAME@KEY: sizes in characters "
         "(256), with overlap (512/64), headings, sentences, whole; pdf=kreuzberg, html=all, ocr.",
         "A,B",
     ),
     removed: str | None = option(
-        None, "--remove-chunkings", "Delete the indexes of these chunkings, or of all.", "A,B"
+        None, "Delete the indexes of these chunkings, or of all.", "A,B", flags="--remove-chunkings"
     ),
     place: str | None = option(
         None,
-        "--in",
         "Keep passages and vectors in a PostgreSQL database with pgvector, postgresql://USER@HOST/NAME; "
         "files: in the home folder again.",
         "DSN",
+        flags="--in",
     ),
     embedders: Sequence[str] = option(
         (),
-        "--embedder",
         "Embedder of its vectors: a model, or a service of [embedders.NAME]; repeatable. The first is "
         "searched by default; vectors of others that it has are kept.",
         "NAME",
+        flags="--embedder",
     ),
-    dropped: Sequence[str] = option((), "--remove-embedder", "Delete the vectors of this embedder.", "NAME"),
-    yes: bool = option(False, "--yes", "Embed by a service also if that passes a limit of the settings."),
+    dropped: Sequence[str] = option(
+        (), "Delete the vectors of this embedder.", "NAME", flags="--remove-embedder"
+    ),
+    yes: bool = option(False, "Embed by a service also if that passes a limit of the settings."),
     worker_count: int | None = WORKERS,
     scheduler: str | None = SCHEDULER,
 ) -> None:
@@ -263,10 +257,7 @@ def build(
 
 
 def build_each(
-    sources: Sequence[Source],
-    settings: Settings,
-    helping: Helpers | None = None,
-    begin: Begin | None = None,
+    sources: Sequence[Source], settings: Settings, helping: Helpers | None = None, begin: Begin | None = None
 ) -> list[Corpus]:
     """Build several corpora in sequence; those built before a stop stay."""
     from core.corpus import cautions, index, variants
@@ -349,7 +340,7 @@ def enrichment_names(given: str, settings: Settings) -> list[str]:
     from core.corpus.enrichments import store
 
     wanted = listed(given)
-    if wanted == ("all",):
+    if wanted == ("all"):
         return [
             name
             for name, recipe in store.RECIPES.items()

@@ -21,14 +21,12 @@ def diff_(
     after: str = argument("B"),
     routes: Sequence[str] = option(
         (),
-        "--route",
         "The route to compare, or one of A with another of B; repeatable. "
         "Default: every route that both measured.",
         "R|A_ROUTE:B_ROUTE",
+        flags="--route",
     ),
-    metric: str = option(
-        "ndcg@10", "--metric", "Metric of the means; its number after @ is k (10 if it has none)."
-    ),
+    metric: str = option("ndcg@10", "Metric of the means; its number after @ is k (10 if it has none)."),
 ) -> None:
     """Show which questions broke and which were fixed from evaluation A to evaluation B, with the passage and
     the step that lost it. A and B are names of saved evaluations or folders of `eval --out`.

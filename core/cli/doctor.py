@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 
 @command("doctor")
-def doctor_(
-    quick: bool = option(False, "--quick", "Load no model."),
-) -> int:
+def doctor_(quick: bool = option(False, "Load no model.")) -> int:
     """Check this installation and show a fix for each problem."""
     from core.domain import settings
     from core.engine.doctor import endpoints, examine

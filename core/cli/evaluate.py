@@ -47,14 +47,10 @@ MAX_FAILED = 0.05  # share of the questions at which a route may fail
 def eval_(
     target: str = argument("PATH_OR_NAME"),
     routes: str | None = option(
-        None,
-        "--routes",
-        "Names from `routes`, or all. Default: those that can run without a language model.",
-        "A,B",
+        None, "Names from `routes`, or all. Default: those that can run without a language model.", "A,B"
     ),
     embedders: str | None = option(
         None,
-        "--embedders",
         "Measure each route with each of these embedders, and compare them pair by pair. Limits on cosines "
         "are moved for every embedder but the first.",
         "A,B",
@@ -64,53 +60,40 @@ def eval_(
     env: Sequence[str] = ENV,
     run_files: Sequence[str] = option(
         (),
-        "--run",
         "Replies of a pipeline from a file as a route, .run (TREC) or .jsonl (a reply a line); repeatable.",
         "NAME=FILE",
+        flags="--run",
     ),
-    name: str | None = option(None, "--name", "Name for the corpus of a folder that is not indexed yet."),
+    name: str | None = option(None, "Name for the corpus of a folder that is not indexed yet."),
     asked: dict[str, Any] = declared(Spec),
     columns: Mapping[str, str] = COLUMNS,
     preset: str | None = PRESET,
     parameters: Sequence[str] = PARAMETERS,
     filters: Sequence[str] = FILTERS,
-    answers: Literal["none", "all"] = option(
-        "none", "--answers", "Have the routes write answers, and measure them."
-    ),
+    answers: Literal["none", "all"] = option("none", "Have the routes write answers, and measure them."),
     answer_by: Literal["model", "extract"] | None = ANSWER_BY,
     answer_order: Literal["best first", "best at both ends"] | None = ANSWER_ORDER,
     out: Path | None = option(
-        None,
-        "--out",
-        "Write metrics, run files and a report here; resumes an evaluation that was stopped.",
-        "DIR",
+        None, "Write metrics, run files and a report here; resumes an evaluation that was stopped.", "DIR"
     ),
-    keep: str | None = option(
-        None, "--keep", "Like --out, but save under a name for the Evaluate page.", "NAME"
-    ),
+    keep: str | None = option(None, "Like --out, but save under a name for the Evaluate page.", "NAME"),
     judge: bool = option(
         False,
-        "--judge",
         "Also grade passages by the language model: means over all questions, corrected by people's labels, "
         "and each metric as a range.",
     ),
     chunkings: str | None = option(
         None,
-        "--chunkings",
         "Also measure the source chunked or read in these ways (256, 512/64, headings, sentences, whole, "
         "pdf=kreuzberg, html=all), or all that are indexed, by how much of the labelled text each covers. "
         "Saved for the Evaluate page.",
         "A,B",
     ),
     max_failed: float = option(
-        MAX_FAILED,
-        "--max-failed",
-        "Exit with 1 if a route failed on more than this share of the questions.",
-        "SHARE",
-        most=1,
+        MAX_FAILED, "Exit with 1 if a route failed on more than this share of the questions.", "SHARE", most=1
     ),
-    fresh: bool = option(False, "--fresh", "Discard the results in --out and start over."),
-    retry_failed: bool = option(False, "--retry-failed", "Rerun the questions that failed in --out."),
+    fresh: bool = option(False, "Discard the results in --out and start over."),
+    retry_failed: bool = option(False, "Rerun the questions that failed in --out."),
     worker_count: int | None = WORKERS,
     scheduler: str | None = SCHEDULER,
 ) -> int:

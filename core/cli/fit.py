@@ -21,18 +21,17 @@ if TYPE_CHECKING:
 def fit_(
     corpus: str,
     evaluation: str | None = option(
-        None, "--evaluation", "Labels of a saved evaluation, to compare with its routes.", "NAME"
+        None, "Labels of a saved evaluation, to compare with its routes.", "NAME"
     ),
-    labels: str | None = option(None, "--labels", "Labels of a label set from the Label page.", "SET"),
+    labels: str | None = option(None, "Labels of a label set from the Label page.", "SET"),
     split: str | None = option(
         None,
-        "--split",
         "Questions to fit on; the others are held out. Default: dev if there are other splits, "
         "else all but test.",
         "SPLIT",
     ),
-    lists: str | None = option(None, "--lists", "Lists to fuse. Default: all that can be searched.", "A,B"),
-    name: str = option("fitted", "--name", "Name of the weights."),
+    lists: str | None = option(None, "Lists to fuse. Default: all that can be searched.", "A,B"),
+    name: str = option("fitted", "Name of the weights."),
 ) -> int:
     """Fit the weights of the route learned_fusion on labelled questions, and measure them.
 

@@ -18,12 +18,10 @@ from core.evaluation.options import option
 def gaps_(
     corpus: str,
     questions: tuple[Path, ...] = option(
-        MISSING, "--questions", "As of `eval`, with or without labels; repeatable.", "FILE"
+        MISSING, "As of `eval`, with or without labels; repeatable.", "FILE"
     ),
     columns: Mapping[str, str] = COLUMNS,
-    routes: str | None = option(
-        None, "--routes", "Names from `routes`, or all. Default: all that ask no model.", "A,B"
-    ),
+    routes: str | None = option(None, "Names from `routes`, or all. Default: all that ask no model.", "A,B"),
 ) -> None:
     """Sort questions that no route answers into gaps (not in the documents) and misses (not found).
 
@@ -76,7 +74,7 @@ def _text(document: Mapping[str, Any]) -> str:
             f"{document['questions']} questions: {document['answered']} answered, {len(document['misses'])} "
             f"misses, {len(document['gaps'])} gaps",
             "",
-            *([table(("kind", "questions", "for example", "advice"), rows, right=(1,)), ""] if rows else []),
+            *([table(("kind", "questions", "for example", "advice"), rows, right=(1)), ""] if rows else []),
             f"The test was calibrated on {test['questions']} {test['source']}: AUC {test['auc']:.2f}; it "
             f"calls 10% of answerable questions gaps, and {test['caught']:.0%} of those whose documents were "
             "left out.",

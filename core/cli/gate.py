@@ -26,37 +26,33 @@ def gate_(
     metrics: str,
     criteria: Criteria = declared(Criteria, Criteria),
     planned: str | None = option(
-        None, "--planned", "Compare only these routes with the baseline; others are no candidates.", "A,B"
+        None, "Compare only these routes with the baseline; others are no candidates.", "A,B"
     ),
     regressions: str | None = option(
         None,
-        "--regressions",
         "Fail if a question of this label set of complaints broke again; asks now, or reads "
         "an evaluation of the set.",
         "SET",
     ),
     against: str | None = option(
         None,
-        "--against",
         "Guard against a drop since this earlier release, or since another evaluation (name or "
         "folder), instead of choosing: fail only on a drop that is shown.",
         "SNAPSHOT|EVALUATION",
     ),
-    fail_undecided: bool = option(
-        False, "--fail-undecided", "With --against, also fail if such a drop is not excluded."
-    ),
+    fail_undecided: bool = option(False, "With --against, also fail if such a drop is not excluded."),
     max_broken: int | None = option(
-        None, "--max-broken", "Also fail if more than N questions broke since --against; see diff.", "N"
+        None, "Also fail if more than N questions broke since --against; see diff.", "N"
     ),
-    report_to: Path | None = option(None, "--report", "Write a report, .html or .md.", "FILE"),
+    report_to: Path | None = option(None, "Write a report, .html or .md.", "FILE", flags="--report"),
     keep_in: Path | None = option(
-        None, "--snapshot", "Write a snapshot, to compare the next release with.", "FILE"
+        None, "Write a snapshot, to compare the next release with.", "FILE", flags="--snapshot"
     ),
     junit: Path | None = option(
-        None, "--junit", "Write JUnit XML: each criterion and, with --against, each question.", "FILE"
+        None, "Write JUnit XML: each criterion and, with --against, each question.", "FILE"
     ),
     comment_to: Path | None = option(
-        None, "--markdown", "Write a Markdown comment for a pull request.", "FILE"
+        None, "Write a Markdown comment for a pull request.", "FILE", flags="--markdown"
     ),
 ) -> int:
     """Decide which route of an evaluation to ship. METRICS is the folder of `eval --out`, the metrics.json in

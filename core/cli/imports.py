@@ -26,18 +26,14 @@ BUNDLE = b"PK"  # how a zip begins
 def import_(
     file: Path | None = argument("[FILE]"),
     corpus: str | None = option(
-        None, "--corpus", "Traces: the corpus of their passages. Default: one made of them.", "NAME"
+        None, "Traces: the corpus of their passages. Default: one made of them.", "NAME"
     ),
-    name: str | None = option(
-        None, "--name", "Traces: name of their route. Default: their service's.", "NAME"
-    ),
-    label_set: str | None = option(
-        None, "--label-set", "Traces: make a label set of a sample of their questions.", "NAME"
-    ),
-    sample: int = option(100, "--sample", "Questions of --label-set.", "N", least=1),
-    seed: int = option(13, "--seed", "Seed of the sample.", least=None),
-    listen: bool = option(False, "--listen", "Take OTLP traces at 127.0.0.1 until Ctrl-C instead of a file."),
-    port: int = option(4318, "--port", "Port of --listen; 0 chooses a free one.", "PORT", most=65535),
+    name: str | None = option(None, "Traces: name of their route. Default: their service's.", "NAME"),
+    label_set: str | None = option(None, "Traces: make a label set of a sample of their questions.", "NAME"),
+    sample: int = option(100, "Questions of --label-set.", "N", least=1),
+    seed: int = option(13, "Seed of the sample.", least=None),
+    listen: bool = option(False, "Take OTLP traces at 127.0.0.1 until Ctrl-C instead of a file."),
+    port: int = option(4318, "Port of --listen; 0 chooses a free one.", "PORT", most=65535),
 ) -> None:
     """Add runs: of a bundle that `export` wrote, or of traces.
 

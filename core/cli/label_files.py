@@ -20,14 +20,12 @@ LARGEST = 512 * 2**20  # bytes of a file that is read to be imported
 def export_(
     name: str,
     kind: Literal["qrels", "csv"] = option(
-        "qrels", "--format", "qrels: final grades in TREC format; csv: every judgement."
+        "qrels", "qrels: final grades in TREC format; csv: every judgement.", flags="--format"
     ),
-    annotator: str | None = option(
-        None, "--annotator", "With qrels: only the grades of this annotator.", "WHO"
-    ),
-    unjudged: bool = option(False, "--unjudged", "With csv: include unjudged passages."),
+    annotator: str | None = option(None, "With qrels: only the grades of this annotator.", "WHO"),
+    unjudged: bool = option(False, "With csv: include unjudged passages."),
     out: Path | None = option(
-        None, "--out", "Output file, or - for stdout. Default: a file named after the set.", "FILE"
+        None, "Output file, or - for stdout. Default: a file named after the set.", "FILE"
     ),
 ) -> None:
     """Write the labels of a set to a file."""
@@ -50,9 +48,7 @@ def export_(
 def import_(
     name: str,
     file: Path,
-    annotator: str | None = option(
-        None, "--annotator", "Annotator of the judgements; required for TREC qrels.", "WHO"
-    ),
+    annotator: str | None = option(None, "Annotator of the judgements; required for TREC qrels.", "WHO"),
     columns: Mapping[str, str] = COLUMNS,
 ) -> None:
     """Add the judgements of a file to a set, all or none: CSV of `labels export`, TREC or BEIR qrels, or a

@@ -20,9 +20,9 @@ COUNT, SEED = 100, 1
 def judge_(
     target: str = argument("SET"),
     count: int = option(
-        COUNT, "--count", "At most N labelled passages; half of their questions are held out.", "N", least=20
+        COUNT, "At most N labelled passages; half of their questions are held out.", "N", least=20
     ),
-    seed: int = option(SEED, "--seed", "Seed of the passages drawn.", least=None),
+    seed: int = option(SEED, "Seed of the passages drawn.", least=None),
 ) -> int:
     """Measure how far the language model's judgement of relevance agrees with people's labels.
 

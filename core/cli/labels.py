@@ -62,20 +62,14 @@ def list_() -> None:
 @command("create", labels_)
 def create_(
     name: str,
-    corpus: str = option(MISSING, "--corpus", "Indexed corpus to search.", "CORPUS"),
-    questions: Sequence[Path] = option(
-        (), "--questions", "As of `eval`; repeatable. Default: those of the corpus.", "FILE"
-    ),
+    corpus: str = option(MISSING, "Indexed corpus to search.", "CORPUS"),
+    questions: Sequence[Path] = option((), "As of `eval`; repeatable. Default: those of the corpus.", "FILE"),
     columns: Mapping[str, str] = COLUMNS,
     with_labels: bool = option(
-        False, "--with-labels", "Also take over the labels of --questions, as judgements of `imported`."
+        False, "Also take over the labels of --questions, as judgements of `imported`."
     ),
-    from_sessions: bool = option(
-        False, "--from-sessions", "Use the questions of stored sessions over the corpus."
-    ),
-    relevant_from: int = option(
-        2, "--relevant-from", "Lowest grade of a relevant passage.", "GRADE", least=1, most=3
-    ),
+    from_sessions: bool = option(False, "Use the questions of stored sessions over the corpus."),
+    relevant_from: int = option(2, "Lowest grade of a relevant passage.", "GRADE", least=1, most=3),
 ) -> None:
     """Create a label set from questions; `labels pool` then finds the passages to judge."""
     from core.corpus import catalogue
@@ -118,14 +112,11 @@ def create_(
 def pool_(
     name: str,
     routes: str | None = option(
-        None, "--routes", "Names from `routes`. Default: those that can run without a language model.", "A,B"
+        None, "Names from `routes`. Default: those that can run without a language model.", "A,B"
     ),
-    depth: int = option(10, "--depth", "Passages per route and question.", "K", least=1, most=100),
+    depth: int = option(10, "Passages per route and question.", "K", least=1, most=100),
     evaluation: str | None = option(
-        None,
-        "--evaluation",
-        "Use the passages of a saved evaluation instead of running routes.",
-        "EVALUATION",
+        None, "Use the passages of a saved evaluation instead of running routes.", "EVALUATION"
     ),
 ) -> int:
     """Find the passages to judge: the top passages of every route for each question. Existing ones stay."""
@@ -227,7 +218,4 @@ def agreement_(name: str) -> None:
     head = ("first", "second", "both", "same", "kappa", "95%", "linear", "quadratic", "")
     counts = f"{len(apart)} passages with different grades, {document['adjudicated']} adjudicated"
     none = "Agreement needs two annotators, or one annotator and a model's suggestions"
-    emit(
-        document,
-        lambda: f"{table(head, rows, right=(2, 3, 4, 6, 7))}\n{counts}" if rows else none,
-    )
+    emit(document, lambda: f"{table(head, rows, right=(2, 3, 4, 6, 7))}\n{counts}" if rows else none)

@@ -13,12 +13,12 @@ from core.evaluation.options import option
 @command("matrix")
 def matrix_(
     target: str = argument("SET"),
-    harness: str = option("one_shot,iterative,agent", "--harness", "", "A,B"),
-    retrievers: str = option("bm25,dense,hybrid,grep", "--retrievers", "", "A,B"),
-    queries: int | None = option(None, "--queries", "A sample of N questions.", "N", least=1),
-    split: str = option("test", "--split", "dev, test or all."),
-    scripted: bool = option(False, "--scripted", "Agents follow a script and ask no model."),
-    answers: bool = option(False, "--answers", "Also measure answers: correct, and supported by labels."),
+    harness: str = option("one_shot,iterative,agent", "", "A,B"),
+    retrievers: str = option("bm25,dense,hybrid,grep", "", "A,B"),
+    queries: int | None = option(None, "A sample of N questions.", "N", least=1),
+    split: str = option("test", "dev, test or all."),
+    scripted: bool = option(False, "Agents follow a script and ask no model."),
+    answers: bool = option(False, "Also measure answers: correct, and supported by labels."),
 ) -> int:
     """Measure how one searches, and what with: each harness with each retriever on the questions of SET.
 

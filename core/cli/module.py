@@ -15,11 +15,11 @@ from core.evaluation.options import option
 @command("module")
 def module_(
     route_name: str = argument("ROUTE"),
-    corpus: str = option("support", "--corpus", "A corpus that `corpora` lists."),
+    corpus: str = option("support", "A corpus that `corpora` lists."),
     parameters: Sequence[str] = PARAMETERS,
     preset: str | None = PRESET,
-    out: Path | None = option(None, "--out", "Output file. Default: stdout.", "FILE"),
-    force: bool = option(False, "--force", "Overwrite an existing file."),
+    out: Path | None = option(None, "Output file. Default: stdout.", "FILE"),
+    force: bool = option(False, "Overwrite an existing file."),
 ) -> None:
     """Write ROUTE as a small Python module that imports `core`: the same code path as `ask` and `eval`."""
     from core.engine.engine import shared_engine
@@ -27,7 +27,7 @@ def module_(
     from core.routes.registry import pick
 
     engine = shared_engine()
-    (route,) = pick([route_name])
+    (route) = pick([route_name])
     kept = preset_of(engine, preset)
     values = merged(kept, [route], parameters).get(route.name, {})
     if out is not None and out.exists() and not force:

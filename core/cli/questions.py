@@ -38,16 +38,15 @@ def questions_() -> None:
 @command("generate", questions_)
 def generate_(
     corpus: str,
-    count: int = option(MISSING, "--count", "Questions to write.", "N", least=1, most=1000),
-    out: Path = option(MISSING, "--out", "Questions file; what is in it stays, and counts.", "FILE.jsonl"),
+    count: int = option(MISSING, "Questions to write.", "N", least=1, most=1000),
+    out: Path = option(MISSING, "Questions file; what is in it stays, and counts.", "FILE.jsonl"),
     kinds: str | None = option(
         None,
-        "--kinds",
         "Kinds of question: plain, vocabulary_mismatch, comparison, "
         "exact_identifier, no_answer. Default: all, in turn.",
         "A,B",
     ),
-    seed: int = option(0, "--seed", "Seed of the passages drawn.", least=None),
+    seed: int = option(0, "Seed of the passages drawn.", least=None),
 ) -> int:
     """Write N questions about CORPUS with the language model, each with its label and its checks.
 
@@ -102,10 +101,10 @@ def generate_(
 @command("review", questions_)
 def review_(
     file: Path,
-    who: str | None = option(None, "--as", "Reviewer. Default: the name of your account.", "NAME"),
-    accept: str | None = option(None, "--accept", "Accept these questions and ask nothing.", "ID,ID"),
-    drop: str | None = option(None, "--drop", "Drop these questions and ask nothing.", "ID,ID"),
-    accept_all: bool = option(False, "--accept-all", "Accept every question that nobody has reviewed."),
+    who: str | None = option(None, "Reviewer. Default: the name of your account.", "NAME", flags="--as"),
+    accept: str | None = option(None, "Accept these questions and ask nothing.", "ID,ID"),
+    drop: str | None = option(None, "Drop these questions and ask nothing.", "ID,ID"),
+    accept_all: bool = option(False, "Accept every question that nobody has reviewed."),
 ) -> None:
     """Review the generated questions of FILE: accept, edit, drop.
 
@@ -140,9 +139,7 @@ def review_(
 
 @command("agreement", questions_)
 def agreement_(
-    real: str,
-    generated: str,
-    metric: str = option("ndcg@10", "--metric", "Metric that orders the routes."),
+    real: str, generated: str, metric: str = option("ndcg@10", "Metric that orders the routes.")
 ) -> None:
     """Show whether generated questions order routes as real ones do: Kendall's tau and what it can reach.
 
@@ -191,7 +188,7 @@ def _text(found: Generated, document: dict[str, Any]) -> str:
         parts.append(f"{found.calls} calls of the model, {found.per_question or 0:.1f} s per question")
     if found.dropped:
         rows: Sequence[tuple[object, ...]] = [(one_line(why), n) for why, n in found.dropped.most_common()]
-        parts += ["", table(("dropped, as", "questions"), rows, right=(1,))]
+        parts += ["", table(("dropped, as", "questions"), rows, right=(1))]
     parts += [
         "",
         f"Review them: {COMMAND} questions review {out}",

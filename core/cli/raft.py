@@ -16,14 +16,12 @@ from core.evaluation.options import option
 @command("raft")
 def raft_(
     target: str = argument("PATH_OR_NAME"),
-    out: Path = option(MISSING, "--out", "Output file.", "FILE.jsonl"),
-    distractors: int = option(4, "--distractors", "Unlabelled passages per example.", most=50),
-    p_gold: float = option(
-        0.8, "--p-gold", "Share of the examples that include the relevant passages.", most=1
-    ),
-    seed: int = option(0, "--seed", "Random seed of the sampling and the order.", least=None),
-    split: str = option("dev", "--split", "dev, test or all.", "SPLIT"),
-    name: str | None = option(None, "--name", "Name of the corpus for a folder that is not indexed yet."),
+    out: Path = option(MISSING, "Output file.", "FILE.jsonl"),
+    distractors: int = option(4, "Unlabelled passages per example.", most=50),
+    p_gold: float = option(0.8, "Share of the examples that include the relevant passages.", most=1),
+    seed: int = option(0, "Random seed of the sampling and the order.", least=None),
+    split: str = option("dev", "dev, test or all.", "SPLIT"),
+    name: str | None = option(None, "Name of the corpus for a folder that is not indexed yet."),
 ) -> int:
     """Write training examples (RAFT) from a labelled set: a BEIR folder, or a corpus with questions.
 
@@ -49,13 +47,7 @@ def raft_(
     try:
         with scratch.open("w", encoding="utf-8") as file:
             for example in raft.examples(
-                labelled,
-                corpus,
-                raft.quotes(found),
-                made,
-                distractors=distractors,
-                p_gold=p_gold,
-                seed=seed,
+                labelled, corpus, raft.quotes(found), made, distractors=distractors, p_gold=p_gold, seed=seed
             ):
                 file.write(json.dumps(example, ensure_ascii=False) + "\n")
         os.replace(scratch, out)

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
 @command("routes")
 def routes_(
-    corpus: str | None = option(
-        None, "--corpus", "Also show which enrichments this corpus still needs.", "NAME"
-    ),
+    corpus: str | None = option(None, "Also show which enrichments this corpus still needs.", "NAME"),
 ) -> None:
     """List every route with its requirements, availability, parameters and source."""
     from core.domain import settings

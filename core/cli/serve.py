@@ -31,15 +31,12 @@ END_S = 15.0  # for what is under way to be stored
 
 @command("serve")
 def serve_(
-    port: int = option(8501, "--port", "Port to listen on; 0 takes a free one.", "N", most=65535),
+    port: int = option(8501, "Port to listen on; 0 takes a free one.", "N", most=65535),
     host: str = option(
-        "127.0.0.1",
-        "--host",
-        "IPv4 address to listen on; another than this machine's needs a login.",
-        "ADDRESS",
+        "127.0.0.1", "IPv4 address to listen on; another than this machine's needs a login.", "ADDRESS"
     ),
     names: Sequence[str] = option(
-        (), "--name", "Also answer to this host name, for example a proxy's; repeatable.", "HOSTNAME"
+        (), "Also answer to this host name, for example a proxy's; repeatable.", "HOSTNAME", flags="--name"
     ),
 ) -> int:
     """Open the dashboard. Its address is printed once it answers; Ctrl-C ends it."""
@@ -166,7 +163,7 @@ def mcp_() -> int:
 def worker_(
     scheduler: str,
     count: int = option(
-        1, "--workers", "Worker processes; one for every two cores is a good start.", "N", least=None
+        1, "Worker processes; one for every two cores is a good start.", "N", flags="--workers", least=None
     ),
 ) -> None:
     """Work for the Dask scheduler at tcp://HOST:PORT or tls://HOST:PORT, until interrupted.

@@ -24,17 +24,14 @@ def export_(
     run_ids: Sequence[str] = argument("RUN_ID...|EVALUATION"),
     kind: Literal["bundle", "jsonl", "trec", "otlp", "otlp-proto"] = option(
         "bundle",
-        "--format",
         "bundle: for import elsewhere; jsonl: one line per route; trec: a run file; otlp: traces "
         "with OpenInference and OpenTelemetry names, a line a run; otlp-proto: the same as one "
         "request, as Phoenix and other collectors take it.",
+        flags="--format",
     ),
-    out: Path | None = option(
-        None, "--out", "Output file; - is stdout. Default: a file named after the run.", "FILE"
-    ),
+    out: Path | None = option(None, "Output file; - is stdout. Default: a file named after the run.", "FILE"),
     site: Path | None = option(
         None,
-        "--site",
         "Write an evaluation, by name or folder, as a site that needs no server: its leaderboard, "
         "questions, runs and Why.",
         "DIR",

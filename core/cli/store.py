@@ -33,9 +33,9 @@ def sessions_() -> None:
 
 @command("list", sessions_)
 def list_(
-    search: str = option("", "--search", "Only runs with these words.", "WORDS"),
-    corpus: str | None = option(None, "--corpus", "Only runs on this corpus.", "NAME"),
-    limit: int | None = option(None, "--limit", "Maximum number of runs. Default: all.", least=1),
+    search: str = option("", "Only runs with these words.", "WORDS"),
+    corpus: str | None = option(None, "Only runs on this corpus.", "NAME"),
+    limit: int | None = option(None, "Maximum number of runs. Default: all.", least=1),
 ) -> None:
     """List the stored runs, newest first."""
     store = open_store()
@@ -51,8 +51,8 @@ def list_(
 
 @command("purge", sessions_)
 def purge_(
-    older_than: str = option(MISSING, "--older-than", "Minimum age of the runs: 12h, 30d or 8w.", "AGE"),
-    yes: bool = option(False, "--yes", "Do not ask for confirmation."),
+    older_than: str = option(MISSING, "Minimum age of the runs: 12h, 30d or 8w.", "AGE"),
+    yes: bool = option(False, "Do not ask for confirmation."),
 ) -> None:
     """Permanently delete old runs and all data only they use. This cannot be undone.
 
@@ -132,9 +132,7 @@ def backup_(file: Path) -> None:
 
 
 @command("recover", sessions_)
-def recover_(
-    file: Path | None = argument("[FILE]"),
-) -> None:
+def recover_(file: Path | None = argument("[FILE]")) -> None:
     """Rescue the readable runs of a damaged session file into a new file in its place.
 
     The damaged file is saved under another name in the same folder. The default FILE is the one in the home
@@ -183,9 +181,9 @@ def _age(text: str) -> timedelta:
 
 @command("memory")
 def memory_(
-    session: str | None = option(None, "--session", "List the turns of this session.", "NAME"),
-    forget: bool = option(False, "--forget", "Permanently delete the session; its runs stay."),
-    turns: Sequence[int] = option((), "--turn", "Delete only this turn; repeatable.", "N", least=None),
+    session: str | None = option(None, "List the turns of this session.", "NAME"),
+    forget: bool = option(False, "Permanently delete the session; its runs stay."),
+    turns: Sequence[int] = option((), "Delete only this turn; repeatable.", "N", flags="--turn", least=None),
 ) -> None:
     """List the conversations that `ask --session NAME` remembers, or the turns of one."""
     if forget and session is None:
@@ -214,7 +212,7 @@ def memory_(
                 table(
                     ("turn", "who", "time (UTC)", "text"),
                     [(t.number, t.role, t.created[:16], t.text) for t in said],
-                    right=(0,),
+                    right=(0),
                 )
                 if said
                 else f"Session {session} has no remembered turns"
@@ -231,7 +229,7 @@ def store_() -> None:
 def copy_(
     source: str = argument("FROM"),
     target: str = argument("TO"),
-    replace: bool = option(False, "--replace", "Delete what TO holds first."),
+    replace: bool = option(False, "Delete what TO holds first."),
 ) -> None:
     """Copy the store FROM into TO. Each is a file or the address of a PostgreSQL database.
 

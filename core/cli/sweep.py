@@ -22,18 +22,15 @@ def sweep_(
     parameters: Sequence[str] = argument("ROUTE.PARAMETER..."),
     grids: Sequence[str] = option(
         (),
-        "--grid",
         'Values: "0, 0.1, 0.2" or "0..1 step 0.1". Default: several values over the range.',
         "[PARAMETER=]VALUES",
+        flags="--grid",
     ),
-    metric: str = option("ndcg@10", "--metric", "Metric to compare."),
+    metric: str = option("ndcg@10", "Metric to compare."),
     split: str | None = option(
-        None,
-        "--split",
-        "Questions to choose on; the others are held out. Default: dev, else all but test.",
-        "SPLIT",
+        None, "Questions to choose on; the others are held out. Default: dev, else all but test.", "SPLIT"
     ),
-    ask: bool = option(False, "--ask", "Also run values that may call a language model."),
+    ask: bool = option(False, "Also run values that may call a language model."),
     worker_count: int | None = WORKERS,
     scheduler: str | None = SCHEDULER,
 ) -> int:
@@ -61,7 +58,7 @@ def sweep_(
         raise BadInput(
             f"parameters {', '.join(parameters)}: give ROUTE.PARAMETER, or two parameters of one route"
         )
-    (known,) = pick([route])
+    (known) = pick([route])
     now = settings.current()
     about = subject(experiment_store.opened(experiment_store.place(now, evaluation)), route, names)
     points = _points(dict(zip(names, about.way.parameters, strict=True)), grids, route, about.now)
@@ -113,7 +110,7 @@ def _points(
         read(texts[name], spec, route) if name in texts else default(spec, now[at], paired=len(specs) > 1)
         for at, (name, spec) in enumerate(specs.items())
     ]
-    return tuple((value,) for value in grids[0]) if len(grids) == 1 else cells(grids[0], grids[1])
+    return tuple((value) for value in grids[0]) if len(grids) == 1 else cells(grids[0], grids[1])
 
 
 def _document(found: Curve) -> dict[str, Any]:

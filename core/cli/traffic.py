@@ -24,11 +24,11 @@ def traffic_() -> None:
 @command("triage", traffic_)
 def triage_(
     traces: Path,
-    corpus: str = option(MISSING, "--corpus", "The corpus of the passages.", "NAME"),
+    corpus: str = option(MISSING, "The corpus of the passages.", "NAME"),
     routes: str | None = option(
-        None, "--routes", "Candidates, by their names in `routes`. Default: all that ask no model.", "A,B"
+        None, "Candidates, by their names in `routes`. Default: all that ask no model.", "A,B"
     ),
-    most: int = option(100, "--most", "Questions to list.", "N", least=1),
+    most: int = option(100, "Questions to list.", "N", least=1),
 ) -> int:
     """List the questions whose labels would decide most between routes.
 

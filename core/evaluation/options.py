@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields, replace
 from inspect import Parameter, Signature, signature
 from math import isfinite
 from typing import Any
@@ -18,16 +18,21 @@ KEY = "option"  # in a field's metadata
 
 @dataclass(frozen=True, slots=True)
 class DeclaredOption:
-    """The option of a command for one field; "--on/--off" for a switch that is on by default."""
+    """The option of a command for one field."""
 
-    flags: str
     help: str
     metavar: str | None = None
+    # that of the field's name if empty; "--on/--off" for a switch that is on by default
+    flags: str = ""
     # the values allowed; None for no limit
     least: float | None = 0
     most: float | None = None
     # converts the words that a command was given
     read: Callable[[Any], Any] | None = None
+
+    def named(self, name: str) -> DeclaredOption:
+        """Return the option with its flags, of a field or parameter called `name`."""
+        return replace(self, flags=self.flags or f"--{name.replace('_', '-')}")
 
     def argument(self, value: Any) -> list[str]:
         """Return the words of a command line that give `value`; [] for the default of a switch."""
@@ -44,7 +49,8 @@ def option(default: Any, *given: Any, **limits: Any) -> Any:
 
 def options(model: Any) -> dict[str, tuple[Field[Any], DeclaredOption]]:
     """Return the fields of `model` that have an option, by name."""
-    return {one.name: (one, one.metadata[KEY]) for one in fields(model) if KEY in one.metadata}
+    known = {one.name: one for one in fields(model) if KEY in one.metadata}
+    return {name: (one, one.metadata[KEY].named(name)) for name, one in known.items()}
 
 
 def with_keywords(

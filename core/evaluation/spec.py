@@ -32,39 +32,27 @@ class Spec:
     corpus: str
     routes: tuple[str, ...] = ()
     parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    split: str = option("test", "--split", "dev, test or all.", "SPLIT")
-    mode: str | None = option(None, "--mode", "Only questions of this kind.")
-    queries: int | None = option(None, "--queries", "Only a sample of N questions.", "N", least=1)
-    per_mode: int | None = option(
-        None, "--per-mode", "Only a sample of N labelled questions per mode.", "N", least=1
-    )
-    seed: int = option(SEED, "--seed", "Seed of the sample.", least=None)
-    labels: str | None = option(
-        None, "--labels", "Questions and labels of a label set from the Label page.", "NAME"
-    )
+    split: str = option("test", "dev, test or all.", "SPLIT")
+    mode: str | None = option(None, "Only questions of this kind.")
+    queries: int | None = option(None, "Only a sample of N questions.", "N", least=1)
+    per_mode: int | None = option(None, "Only a sample of N labelled questions per mode.", "N", least=1)
+    seed: int = option(SEED, "Seed of the sample.", least=None)
+    labels: str | None = option(None, "Questions and labels of a label set from the Label page.", "NAME")
     questions: tuple[str, ...] = option(
         (),
-        "--questions",
         "Questions as JSONL, CSV, TSV, JSON, parquet or a dataset's folder, of this tool or another (ragas, "
         "AutoRAG, DeepEval, promptfoo, LangSmith, SQuAD, Quepid, TREC ...); repeatable.",
         "FILE",
     )
-    qrels: str | None = option(
-        None, "--qrels", "TREC qrels for --questions, instead of the labels in the file.", "FILE"
-    )
-    timing: Literal["shared", "isolated"] | None = option(
-        None, "--timing", "Share equal steps between routes or not."
-    )
+    qrels: str | None = option(None, "TREC qrels for --questions, instead of the labels in the file.", "FILE")
+    timing: Literal["shared", "isolated"] | None = option(None, "Share equal steps between routes or not.")
     answers: bool = False
     answer_by: AnswerBy | None = None
     answer_order: AnswerOrder | None = None
     evidence: float | None = None
-    baseline: str | None = option(
-        None, "--baseline", "Route to compare with. Default: the first route.", "ROUTE"
-    )
+    baseline: str | None = option(None, "Route to compare with. Default: the first route.", "ROUTE")
     repeats: int = option(
         1,
-        "--repeats",
         "Call the language model N times with different seeds, to measure stability.",
         "N",
         least=1,

@@ -16,41 +16,33 @@ from core.evaluation.options import check, option, options
 class Criteria:
     """Limits that a route must meet (None: no such limit), and how sure the choice must be."""
 
-    metric: str = option("ndcg@10", "--metric", "Metric of quality.")
+    metric: str = option("ndcg@10", "Metric of quality.")
     # least mean of the metric
-    minimum: float | None = option(None, "--min-quality", "Minimum mean of the metric.", "X", least=None)
-    max_p95_ms: float | None = option(None, "--max-p95-ms", "Maximum p95 latency.", "MS")
-    max_cost: float | None = option(
-        None,
-        "--max-cost",
-        "Maximum price of 1,000 questions, at the prices stored with the evaluation.",
-        "X",
+    minimum: float | None = option(
+        None, "Minimum mean of the metric.", "X", flags="--min-quality", least=None
     )
-    max_tokens: float | None = option(None, "--max-tokens", "Maximum model tokens per question.", "N")
-    max_calls: float | None = option(None, "--max-calls", "Maximum model calls per question.", "N")
+    max_p95_ms: float | None = option(None, "Maximum p95 latency.", "MS")
+    max_cost: float | None = option(
+        None, "Maximum price of 1,000 questions, at the prices stored with the evaluation.", "X"
+    )
+    max_tokens: float | None = option(None, "Maximum model tokens per question.", "N")
+    max_calls: float | None = option(None, "Maximum model calls per question.", "N")
     max_failed: float | None = option(
-        0.0, "--max-failed", "Maximum share of questions that the route fails on.", "SHARE", most=1
+        0.0, "Maximum share of questions that the route fails on.", "SHARE", most=1
     )
     max_unjudged: float | None = option(
-        None,
-        "--max-unjudged",
-        "Maximum share of unjudged passages in the top 10; undecided above it.",
-        "SHARE",
-        most=1,
+        None, "Maximum share of unjudged passages in the top 10; undecided above it.", "SHARE", most=1
     )
     no_loss: bool = option(
         True,
-        "--no-loss/--allow-loss",
         "Reject or allow routes shown worse than the baseline on a kind of question.",
+        flags="--no-loss/--allow-loss",
     )
     cheaper: bool = option(
-        True,
-        "--cheapest/--best",
-        "Ship the cheapest route that is good enough, or only the best one.",
+        True, "Ship the cheapest route that is good enough, or only the best one.", flags="--cheapest/--best"
     )
     margin: float = option(
         MARGIN,
-        "--margin",
         "Loss of the metric accepted for a cheaper route. A route ships if it is shown to be at most this "
         "much worse than every other.",
         "X",
@@ -58,7 +50,6 @@ class Criteria:
     )
     min_questions: int | None = option(
         None,
-        "--min-questions",
         "Scored questions needed to ship a route and to call routes equivalent. Default: 25 and 3 / margin "
         "(60 at 0.05, 150 at 0.02).",
         "N",
@@ -66,15 +57,11 @@ class Criteria:
     )
     unlike_machines: bool = option(
         False,
-        "--allow-unlike-machines",
         "Use times although they were measured on machines of different kinds.",
+        flags="--allow-unlike-machines",
     )
     min_effect: float | None = option(
-        None,
-        "--min-effect",
-        "Smallest drop since --against that fails. Default: the margin.",
-        "X",
-        most=1,
+        None, "Smallest drop since --against that fails. Default: the margin.", "X", most=1
     )
 
     @property
