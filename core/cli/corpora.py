@@ -62,7 +62,7 @@ def corpora_() -> None:
         for one in known
     ]
     heads = ("corpus", "index", "passages", "fingerprint", "what it is, or what to do")
-    emit({"corpora": known}, lambda: table(heads, rows, right=(2)))
+    emit({"corpora": known}, lambda: table(heads, rows, right=(2,)))
 
 
 @command("index")
@@ -340,7 +340,7 @@ def enrichment_names(given: str, settings: Settings) -> list[str]:
     from core.corpus.enrichments import store
 
     wanted = listed(given)
-    if wanted == ("all"):
+    if wanted == ("all",):
         return [
             name
             for name, recipe in store.RECIPES.items()

@@ -74,7 +74,7 @@ def _text(document: Mapping[str, Any]) -> str:
             f"{document['questions']} questions: {document['answered']} answered, {len(document['misses'])} "
             f"misses, {len(document['gaps'])} gaps",
             "",
-            *([table(("kind", "questions", "for example", "advice"), rows, right=(1)), ""] if rows else []),
+            *([table(("kind", "questions", "for example", "advice"), rows, right=(1,)), ""] if rows else []),
             f"The test was calibrated on {test['questions']} {test['source']}: AUC {test['auc']:.2f}; it "
             f"calls 10% of answerable questions gaps, and {test['caught']:.0%} of those whose documents were "
             "left out.",

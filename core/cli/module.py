@@ -27,7 +27,7 @@ def module_(
     from core.routes.registry import pick
 
     engine = shared_engine()
-    (route) = pick([route_name])
+    (route,) = pick([route_name])
     kept = preset_of(engine, preset)
     values = merged(kept, [route], parameters).get(route.name, {})
     if out is not None and out.exists() and not force:

@@ -188,7 +188,7 @@ def _text(found: Generated, document: dict[str, Any]) -> str:
         parts.append(f"{found.calls} calls of the model, {found.per_question or 0:.1f} s per question")
     if found.dropped:
         rows: Sequence[tuple[object, ...]] = [(one_line(why), n) for why, n in found.dropped.most_common()]
-        parts += ["", table(("dropped, as", "questions"), rows, right=(1))]
+        parts += ["", table(("dropped, as", "questions"), rows, right=(1,))]
     parts += [
         "",
         f"Review them: {COMMAND} questions review {out}",

@@ -212,7 +212,7 @@ def memory_(
                 table(
                     ("turn", "who", "time (UTC)", "text"),
                     [(t.number, t.role, t.created[:16], t.text) for t in said],
-                    right=(0),
+                    right=(0,),
                 )
                 if said
                 else f"Session {session} has no remembered turns"

@@ -58,7 +58,7 @@ def sweep_(
         raise BadInput(
             f"parameters {', '.join(parameters)}: give ROUTE.PARAMETER, or two parameters of one route"
         )
-    (known) = pick([route])
+    (known,) = pick([route])
     now = settings.current()
     about = subject(experiment_store.opened(experiment_store.place(now, evaluation)), route, names)
     points = _points(dict(zip(names, about.way.parameters, strict=True)), grids, route, about.now)
@@ -110,7 +110,7 @@ def _points(
         read(texts[name], spec, route) if name in texts else default(spec, now[at], paired=len(specs) > 1)
         for at, (name, spec) in enumerate(specs.items())
     ]
-    return tuple((value) for value in grids[0]) if len(grids) == 1 else cells(grids[0], grids[1])
+    return tuple((value,) for value in grids[0]) if len(grids) == 1 else cells(grids[0], grids[1])
 
 
 def _document(found: Curve) -> dict[str, Any]:
