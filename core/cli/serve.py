@@ -12,6 +12,7 @@ import time
 import tomllib
 import urllib.request
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -55,12 +56,7 @@ def serve_(
     # -P: not what lies around
     command = [sys.executable, "-P", "-m", "streamlit", "run", str(PROJECT / "app.py")]
     command += [part for name, value in options for part in (f"--server.{name}", value)]
-    # A shell starts background commands with SIGINT ignored: servers listen to it nevertheless, and so does
-    # the dashboard's process. An ignored SIGHUP stays ignored, because `nohup` asks for exactly that.
-    ending = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        ending.append(signal.SIGHUP)  # a closed terminal: its default would leave the dashboard's process
-    before = {number: signal.signal(number, signal.default_int_handler) for number in ending}
+    before = _end_on_signals()
     process_setup.conceal()
     watched, _open = os.pipe()  # the system closes this process's end however it ends
     child = subprocess.Popen(
@@ -86,6 +82,18 @@ def serve_(
         for number, handler in before.items():
             signal.signal(number, handler)
     raise Unavailable(f"the dashboard ended with exit code {code}")
+
+
+def _end_on_signals() -> dict[signal.Signals, Any]:
+    """Raise KeyboardInterrupt on SIGINT, SIGTERM and SIGHUP; return the handlers they had.
+
+    A shell starts background commands with SIGINT ignored: servers listen to it nevertheless, and so does the
+    dashboard's process. An ignored SIGHUP stays ignored, because `nohup` asks for exactly that.
+    """
+    ending = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        ending.append(signal.SIGHUP)  # a closed terminal: its default would leave the dashboard's process
+    return {number: signal.signal(number, signal.default_int_handler) for number in ending}
 
 
 def _names(host: str, names: Sequence[str]) -> list[str]:
