@@ -40,14 +40,11 @@ def browse(
     if document is not None:
         return _of_document(corpus, words, vector, document, start, end)
     if vector is not None:
-        hits = corpus.search_dense(vector, end)
-        total = corpus.size
+        hits, total = corpus.search_dense(vector, end), corpus.size
     elif words.strip():
-        hits = corpus.search_sparse(words, end)
-        total = corpus.bm25_found(words)
+        hits, total = corpus.search_sparse(words, end), corpus.bm25_found(words)
     else:
-        shown = corpus.passages(range(start, min(end, corpus.size)))
-        return Page(tuple(shown), None, start, corpus.size)
+        return Page(tuple(corpus.passages(range(start, min(end, corpus.size)))), None, start, corpus.size)
     here = hits[start:end]
     return Page(tuple(hit.passage for hit in here), tuple(hit.score for hit in here), start, total)
 
@@ -60,8 +57,7 @@ def _of_document(
         return Page(tuple(pieces[start:end]), None, start, len(pieces))
     rows = [corpus.row(piece.id) for piece in pieces]
     scores = corpus.vectors(rows) @ vector if vector is not None else corpus.bm25(words, rows)
-    order = [
-        at for at in np.lexsort((np.array(rows), -scores)).tolist() if vector is not None or scores[at] > 0
-    ]
+    ranked = np.lexsort((np.array(rows), -scores)).tolist()
+    order = [at for at in ranked if vector is not None or scores[at] > 0]
     here = order[start:end]
     return Page(tuple(pieces[at] for at in here), tuple(float(scores[at]) for at in here), start, len(order))

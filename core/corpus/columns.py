@@ -79,25 +79,17 @@ def plan(columns: Sequence[str], sample: Sequence[Mapping[str, Any]], chosen: Se
         text = tuple(name for name in prose if name != title) or prose
         title = _title(small, text) if text else None
     apart = (*text, title, *(("id", "_id") if usual else ()))
-    lines = tuple(name for name in names if name not in apart and _fits_line(name, sample))
-    if not text and not any(map(_is_words, _cells(lines, sample))):
+    nested = {name for name in names if any(isinstance(cell, dict) for cell in _cells((name,), sample))}
+    lines = tuple(name for name in names if name not in apart and name not in nested)
+    cells = _cells(lines, sample)
+    if not text and not any(isinstance(cell, str) and any(map(str.isalpha, cell)) for cell in cells):
         return Plan(names, ())
-    return Plan(
-        names, text, title, bool(usual), tuple(sorted(lines, key=lambda name: not _identifies(name, sample)))
-    )
+    first = sorted(lines, key=lambda name: not _identifies(name, sample))
+    return Plan(names, text, title, bool(usual), tuple(first))
 
 
 def _cells(names: Sequence[str], sample: Sequence[Mapping[str, Any]]) -> list[Any]:
     return [cell for row in sample for name in names if (cell := row.get(name)) not in (None, "")]
-
-
-def _is_words(cell: object) -> bool:
-    return isinstance(cell, str) and any(map(str.isalpha, cell))
-
-
-def _fits_line(name: str, sample: Sequence[Mapping[str, Any]]) -> bool:
-    """Return True if a column is not nested metadata."""
-    return not any(isinstance(cell, dict) for cell in _cells((name,), sample))
 
 
 def _identifies(name: str, sample: Sequence[Mapping[str, Any]]) -> bool:

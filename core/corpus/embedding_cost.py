@@ -29,13 +29,9 @@ class Estimate:
     def __str__(self) -> str:
         """As one sentence."""
         cost = "price unknown" if self.cost is None else f"cost about {self.cost:.2f}"
-        minutes = (
-            "less than a minute" if self.seconds < 60 else f"about {math.ceil(self.seconds / 60)} minutes"
-        )
-        return (
-            f"embedding {self.texts:,} texts (about {self.tokens:,} tokens) with {self.embedder}: {cost},"
-            f" {minutes}"
-        )
+        long = f"about {math.ceil(self.seconds / 60)} minutes"
+        about = f"embedding {self.texts:,} texts (about {self.tokens:,} tokens) with {self.embedder}"
+        return f"{about}: {cost}, {'less than a minute' if self.seconds < 60 else long}"
 
     def above(self, settings: Settings) -> str:
         """Return the limit of the settings that the estimate exceeds, or ""."""
@@ -59,8 +55,7 @@ def estimate(embedder: HostedEmbedder, tokens: int, texts: int) -> Estimate:
     requests = max(math.ceil(texts / spec.texts_at_once), math.ceil(tokens / spec.tokens_at_once))
     one = max(LEAST_S, SLOWER * embedder.probe_ms / 1000)
     cost = None if spec.price is None else tokens * spec.price / 1e6
-    host = urlsplit(spec.url).hostname or ""
-    here = host in ("localhost", "127.0.0.1", "::1")
+    here = urlsplit(spec.url).hostname in ("localhost", "127.0.0.1", "::1")
     return Estimate(embedder.name, texts, tokens, cost, one * requests / spec.requests_at_once, not here)
 
 
@@ -71,13 +66,11 @@ def gate(settings: Settings, *, confirmed: bool, told: Begin = lambda _: None, a
 
     def begin(found: Estimate) -> None:
         told(found)
-        if confirmed:
-            return
         above = found.above(settings)
-        if always and not above:
-            raise NotConfirmed(str(found))
-        if above:
+        if above and not confirmed:
             raise NotConfirmed(f"{found}; this is {above}. Confirm it: --yes, or the button on the page")
+        if always and not confirmed:
+            raise NotConfirmed(str(found))
 
     return begin
 

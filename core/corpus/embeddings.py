@@ -50,9 +50,8 @@ class Searched(Protocol):
 def keys(store: Searched, identity: str) -> Keys:
     """Return a content hash of each passage's text and the embedder, in the order of rows."""
     salt = identity.encode() + b"\0"
-    digests = (
-        hashlib.blake2b(salt + text.encode(), digest_size=KEY_BYTES).digest() for text in store.texts()
-    )
+    hashes = (hashlib.blake2b(salt + text.encode(), digest_size=KEY_BYTES) for text in store.texts())
+    digests = (one.digest() for one in hashes)
     return np.frombuffer(b"".join(digests), np.uint8).reshape(-1, KEY_BYTES)
 
 
@@ -213,7 +212,7 @@ class Vectors:
 
     def _known(self) -> Known:
         """Collect the known vectors: those shipped with the program, just computed, or in an index."""
-        indexes = (_vectors_of(index) for index in self.former)
+        indexes = map(_vectors_of, self.former)
         found = [shipped_vectors.read(self.identity), *self.checkpoint.sound(), *indexes, *self.elsewhere]
         return Known(found)
 

@@ -22,14 +22,10 @@ _UNPACK = "archives are not opened; unpack it into the folder"
 _INSTEAD = {
     **dict.fromkeys((".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".bmp", ".tiff", ".ico"), _PICTURE),
     **dict.fromkeys((".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar", ".zst"), _UNPACK),
-    ".doc": "save it as .docx",
-    ".ppt": "save it as .pptx",
-    ".xls": "save it as .xlsx",
-    ".odp": "save it as .pptx",
+    **dict.fromkeys((".doc", ".docm"), "save it as .docx"),
+    **dict.fromkeys((".ppt", ".odp"), "save it as .pptx"),
+    **dict.fromkeys((".xls", ".ods", ".xlsm"), "save it as .xlsx"),
     ".msg": "save it as .eml",
-    ".ods": "save it as .xlsx",
-    ".xlsm": "save it as .xlsx",
-    ".docm": "save it as .docx",
     ".parquet": "save it as .jsonl or .csv",
 }
 IN_WORDS = (

@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -48,9 +49,8 @@ def headings(text: str, most_level: int = 6) -> Iterator[Heading]:
         if opening.type == "heading_open" and not opening.level and opening.map:
             level, (first, last) = int(opening.tag[1]), opening.map
             if level <= most_level:
-                yield Heading(
-                    level, " ".join(inline.content.split()), edges[first], min(edges[last], len(text))
-                )
+                title, end = " ".join(inline.content.split()), min(edges[last], len(text))
+                yield Heading(level, title, edges[first], end)
 
 
 @cache
@@ -108,15 +108,6 @@ def passage_names(document: Document, passages: Sequence[Passage]) -> dict[str, 
     return names
 
 
-def _toml(text: str) -> dict[str, str]:
-    """Return the fields of front matter in TOML, {} if it is not valid."""
-    try:
-        found = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return {}
-    return {name: str(value) for name, value in found.items() if isinstance(value, str | int | date)}
-
-
 def titled(text: str) -> tuple[str, str, dict[str, str]]:
     """Return a text's title, its body and the fields of its front matter.
 
@@ -125,7 +116,12 @@ def titled(text: str) -> tuple[str, str, dict[str, str]]:
     """
     fields: dict[str, str] = {}
     if front := FRONT.match(text) or TOML_FRONT.match(text):
-        fields = header(front[1]) if text.startswith("-") else _toml(front[1])
+        if text.startswith("-"):
+            fields = header(front[1])
+        else:
+            with suppress(tomllib.TOMLDecodeError, RecursionError):
+                given = tomllib.loads(front[1]).items()
+                fields = {name: str(value) for name, value in given if isinstance(value, str | int | date)}
         text = text[front.end() :].lstrip("\n")
     title = fields.pop("title", "")
     first = next((one for one in headings(text, 1) if one.text), None)

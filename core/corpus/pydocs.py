@@ -17,20 +17,37 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from core.corpus.pyplans import PLANS, STANDARD_LIBRARY, Plan
 from core.corpus.types import Document
 from core.domain.errors import Unavailable
+from core.domain.settings import PROJECT
 
 SHORTEST, LONGEST = 120, 1600  # characters: less explains nothing, more is examples that cost embedding time
 LONGEST_TITLE = 200
 ROOT = Path(__file__).resolve().parents[2]
 
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The documented parts of a package."""
+
+    modules: tuple[str, ...]  # names of modules
+    classes: tuple[str, ...] | None = ()  # classes whose methods are included; None for every class
+    leave_out: str = ""  # a pattern for names: generated families, and what works only while an app runs
+
+
+_DATA = tomllib.loads((PROJECT / "data" / "pydocs" / "plans.toml").read_text(encoding="utf-8"))
+STANDARD_LIBRARY: tuple[str, ...] = tuple(_DATA["standard_library"].split())
+PLANS: Mapping[str, Plan] = {
+    name: Plan(tuple(one["modules"].split()), tuple(one.get("classes", "").split()), one.get("leave_out", ""))
+    for name, one in _DATA["packages"].items()
+}
 DEFAULT = (*PLANS, *STANDARD_LIBRARY)
 
 logger = logging.getLogger(__name__)

@@ -56,16 +56,13 @@ def samples(corpus: str, data: Path = PROJECT / "data") -> tuple[Sample, ...]:
         for number, row in lines(path):
             if not row.get("sample"):
                 continue
-            where = f"{path} line {number}"
+            where, about = f"{path} line {number}", row["sample"]
             try:
-                id, order, shows = str(row["id"]), int(row["sample"]["order"]), str(row["sample"]["shows"])
                 query = Query(str(row["text"]), turns(row.get("history") or [], where))
-                named, answered = (
-                    tuple(map(str, row["sample"].get(key, ()))) for key in ("routes", "answered")
-                )
+                named, answered = (tuple(map(str, about.get(key, ()))) for key in ("routes", "answered"))
+                sample = Sample(str(row["id"]), query, str(about["shows"]), named, answered)
+                found.append((int(about["order"]), sample.id, sample))
             except (KeyError, TypeError, ValueError) as error:
-                raise BadInput(
-                    f"{where}: a sample needs id, text, sample.order and sample.shows: {error}"
-                ) from None
-            found.append((order, id, Sample(id, query, shows, named, answered)))
+                how = "a sample needs id, text, sample.order and sample.shows"
+                raise BadInput(f"{where}: {how}: {error}") from None
     return tuple(sample for _, _, sample in sorted(found, key=lambda item: item[:2]))

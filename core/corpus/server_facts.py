@@ -55,23 +55,18 @@ def of(known: catalogue.Known, settings: Settings) -> Facts:
 
     version, pgvector, role, clock, may, kinds = server_of(dsn).read(read)
     behind = time.time() - clock
-    detail = (
-        f"{dsn}: PostgreSQL {version.split()[0]}, pgvector {pgvector or 'missing'}; vectors searched "
-        f"{'by ' + kinds if kinds else 'exactly, without an index'}; role {role} may"
-        f"{'' if may else ' not'} {'read' if in_place else 'read and write'} it"
-    )
+    how = f"by {kinds}" if kinds else "exactly, without an index"
+    rights = f"role {role} may{'' if may else ' not'} {'read' if in_place else 'read and write'} it"
+    about = f"PostgreSQL {version.split()[0]}, pgvector {pgvector or 'missing'}"
     fixes = []
     if pgvector and tuple(int(part) for part in pgvector.split(".")[:2]) < OLDEST:
-        fixes.append(
-            f"pgvector {pgvector} has no iterative scan, so filters lose hits: ALTER EXTENSION vector UPDATE"
-        )
+        why = f"pgvector {pgvector} has no iterative scan, so filters lose hits"
+        fixes.append(f"{why}: ALTER EXTENSION vector UPDATE")
     if not may:
         fixes.append(f"grant the role {role} {needed} on the table")
     if abs(behind) > CLOCKS_S:
-        fixes.append(
-            f"the server's clock is {abs(behind):.0f} s {'behind' if behind > 0 else 'ahead of'} this "
-            "machine's; set one of them right"
-        )
+        off = f"{abs(behind):.0f} s {'behind' if behind > 0 else 'ahead of'} this machine's"
+        fixes.append(f"the server's clock is {off}; set one of them right")
     if in_place and not kinds:
         fixes.append("a table of many rows is searched quicker with an index: CREATE INDEX ... USING hnsw")
-    return Facts(detail, "; ".join(fixes))
+    return Facts(f"{dsn}: {about}; vectors searched {how}; {rights}", "; ".join(fixes))

@@ -7,7 +7,6 @@ from pathlib import Path
 from core.backends.sql import Database
 from core.backends.sql.csv_tables import load
 from core.corpus import catalogue, variants
-from core.corpus.source import Source
 from core.corpus.table_files import ENDINGS, data_files, databases
 from core.domain.errors import BadInput, Unavailable
 from core.domain.needs import Need
@@ -28,19 +27,16 @@ class Tables:
         """Return the database, or the CSV files as one, of a corpus. Raises Unavailable with the reason."""
         files = files_for(need, corpus, self._settings)
         state = [(file, stat.st_size, stat.st_mtime_ns) for file in files for stat in [file.stat()]]
-        _, opened = self._known.get(
-            (corpus, need), lambda: (state, _open(corpus, need, files)), lambda known: known[0] == state
-        )
-        return opened
 
+        def read() -> tuple[object, Database]:
+            try:
+                if need is Need.CSV:
+                    return state, load(files, ", ".join(file.name for file in files[:5]))[0]
+                return state, Database(files[0], files[0].name)
+            except BadInput as error:
+                raise Unavailable(f"the CSV files of corpus {corpus} cannot be read: {error}") from error
 
-def _open(corpus: str, need: Need, files: list[Path]) -> Database:
-    try:
-        if need is Need.CSV:
-            return load(files, ", ".join(file.name for file in files[:5]))[0]
-        return Database(files[0], files[0].name)
-    except BadInput as error:
-        raise Unavailable(f"the CSV files of corpus {corpus} cannot be read: {error}") from error
+        return self._known.get((corpus, need), read, lambda known: known[0] == state)[1]
 
 
 def missing(need: Need, corpus: str, settings: Settings) -> str | None:
@@ -59,18 +55,14 @@ def files_for(need: Need, corpus: str, settings: Settings) -> list[Path]:
         if csvs := data_files(source.path) if source.path is not None else []:
             return csvs
         raise Unavailable(f"corpus {corpus} has no CSV files with tables: put them into its folder")
-    found = _databases_of(source)
+    if (base := variants.base_of(source.name)) in BUILT_IN:
+        found = [file for file in (BUILT_IN[base],) if file.is_file()]
+    else:
+        found = databases(source.path) if source.path is not None else []
     if not found:
-        raise Unavailable(
-            f"corpus {corpus} has no database: put one file ending in {', '.join(ENDINGS)} into its folder"
-        )
+        how = f"put one file ending in {', '.join(ENDINGS)} into its folder"
+        raise Unavailable(f"corpus {corpus} has no database: {how}")
     if len(found) > 1:
         names = ", ".join(file.name for file in found[:5])
         raise Unavailable(f"corpus {corpus} has {len(found)} databases ({names}); leave one in its folder")
     return found
-
-
-def _databases_of(source: Source) -> list[Path]:
-    if (base := variants.base_of(source.name)) in BUILT_IN:
-        return [BUILT_IN[base]] if BUILT_IN[base].is_file() else []
-    return databases(source.path) if source.path is not None else []

@@ -68,12 +68,9 @@ def readings(source: Source) -> list[str]:
     """Return the keys of readings other than the source's own, for the kinds of files it has."""
     files = () if source.path is None else readable_files(source.path)
     found = {file.suffix.lower() for file in files}
-    kinds = {"pdf": endings.PDF, "html": endings.HTML}
-    return [
-        key
-        for key in READINGS
-        if not fits(source, key) and not found.isdisjoint(kinds.get(key.partition("-")[0], endings.PDF))
-    ]
+    html = not found.isdisjoint(endings.HTML)
+    others = (key for key in READINGS if not fits(source, key))
+    return [key for key in others if (html if key[:4] == "html" else not found.isdisjoint(endings.PDF))]
 
 
 def wanted(source: Source, given: str) -> list[Source]:
@@ -107,13 +104,11 @@ def key_named(given: str) -> str:
 def check(source: Source) -> None:
     """Raise BadInput for a source that has no variants."""
     if base_of(source.name) != source.name:
-        raise BadInput(
-            f"{source.name} is itself a chunking of {base_of(source.name)}; name that corpus instead"
-        )
+        base = base_of(source.name)
+        raise BadInput(f"{source.name} is itself a chunking of {base}; name that corpus instead")
     if source.path is not None and readable_files(source.path)[0].suffix.lower() in DATABASES:
-        raise BadInput(
-            f"{source.path} is a database: its rows are not cut, so it has no chunkings; give documents"
-        )
+        why = "its rows are not cut, so it has no chunkings; give documents"
+        raise BadInput(f"{source.path} is a database: {why}")
 
 
 def remark(info: CorpusInfo) -> str | None:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import wait
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from core.backends.web import SNAPSHOT
 from core.domain import people
@@ -23,7 +23,7 @@ from core.domain.types import AnswerStyle, Query, Remembered, Run
 from core.engine.contexts import ContextFactory
 from core.engine.job import Job
 from core.engine.late_answers import Answering, answerable, write_later
-from core.engine.request import Request, RunPlan, clean
+from core.engine.request import Answers, Mode, Request, RunPlan, clean
 from core.engine.session_memory import gather, keep_answer
 from core.routes.declare import Route
 from core.routes.registry import pick
@@ -146,11 +146,11 @@ class Engine(ContextFactory):
         parameters = {route.name: route.settle(request.parameters.get(route.name, {})) for route in routes}
         for route in routes:
             self.settings.with_model(parameters[route.name].get(PARAMETER, ""))  # raises for one that is not
-        if request.answers not in ("none", "selected", "all"):
+        if request.answers not in get_args(Answers):
             raise BadInput(f"answers={request.answers!r}; give none, selected or all")
         if type(request.draw) is not int or request.draw < 0:
             raise BadInput(f"draw={request.draw!r}; give 0 or more")
-        if request.mode not in (None, "live", "record", "replay"):
+        if request.mode not in (None, *get_args(Mode)):
             raise BadInput(f"mode={request.mode!r}; give live, record, replay or None")
         chosen = {"none": frozenset[str](), "selected": frozenset(request.answered), "all": frozenset(names)}
         memory = self._remembered(request.session, query, warnings)
@@ -198,11 +198,8 @@ def asks_model(route: Route, plan: RunPlan) -> bool:
     """Return True if a route of a request calls a language model, for its passages or its answer; an external
     pipeline may.
     """
-    return (
-        route.external
-        or route.asks(plan.parameters[route.name])
-        or (route.name in plan.answered and plan.by_model)
-    )
+    asks = route.external or route.asks(plan.parameters[route.name])
+    return asks or (route.name in plan.answered and plan.by_model)
 
 
 _shared: list[Engine] = []  # at most one

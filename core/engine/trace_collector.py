@@ -52,7 +52,7 @@ class Collector:
         """
         skipped: Counter[str] = Counter()
         found = spans_of(document, skipped)
-        rejected = Counter({why: count for why, count in skipped.items() if count})
+        rejected = +skipped
         now = self._clock()
         with self._lock:
             for span in found:
@@ -87,11 +87,11 @@ class Collector:
             return
         found.skipped += read.skipped
         self.stored += len(found.runs)
-        left = f"; {len(found.known)} already there" if found.known else ""
-        left += f"; left out or mended: {found.left_out}" if found.left_out else ""
-        matching = f". {found.matching.rstrip('.')}" if found.runs else ""
-        asked = f" ({found.runs[-1].query.text[:80]})" if found.runs else ""
-        self._said(f"{len(found.runs)} runs stored{asked}{matching}{left}")
+        known = f"; {len(found.known)} already there" if found.known else ""
+        left = f"; left out or mended: {found.left_out}" if found.left_out else ""
+        last = found.runs[-1].query.text[:80] if found.runs else ""
+        matching = f" ({last}). {found.matching.rstrip('.')}" if found.runs else ""
+        self._said(f"{len(found.runs)} runs stored{matching}{known}{left}")
 
     def run(self, stop: threading.Event, every_s: float = 0.5) -> None:
         """Store traces as they become whole, until `stop`; then all that are there."""

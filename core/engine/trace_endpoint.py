@@ -56,21 +56,21 @@ class TraceEndpoint:
             self._socket.close()
             raise Unavailable(f"cannot listen on {HOST}:{port}: {error}; choose another --port") from None
         self.port: int = self._socket.getsockname()[1]
-        self._server = uvicorn.Server(
-            uvicorn.Config(
-                self._asked,
-                interface="asgi3",
-                http=_Connection,
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                log_level="critical",
-                access_log=False,
-                server_header=False,
-                h11_max_incomplete_event_size=MAX_HEADER,
-                timeout_graceful_shutdown=2,
-            )
-        )
+        limits: dict[str, Any] = {"h11_max_incomplete_event_size": MAX_HEADER, "timeout_graceful_shutdown": 2}
+        plain: dict[str, Any] = {
+            "interface": "asgi3",
+            "ws": "none",
+            "lifespan": "off",
+            "server_header": False,
+        }
+        quiet: dict[str, Any] = {
+            "log_config": None,
+            "log_level": "critical",
+            "access_log": False,
+            "server_header": False,
+        }
+        config = uvicorn.Config(self._asked, http=_Connection, **plain, **quiet, **limits)
+        self._server = uvicorn.Server(config)
 
     @property
     def address(self) -> str:
@@ -90,15 +90,7 @@ class TraceEndpoint:
         self._collector.store(all_of_them=True)
 
     async def _asked(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
-        try:
-            response = await self._answer(request)
-        except ClientDisconnect:
-            return
-        await response(scope, receive, send)
-
-    async def _answer(self, request: Request) -> Response:
-        kind = JSON
+        request, kind = Request(scope, receive), JSON
         try:
             kind = _kind(request)
             if self._taking >= AT_ONCE:
@@ -110,14 +102,15 @@ class TraceEndpoint:
                     rejected, why = await run_in_threadpool(self._take, kind, data, _encoding(request))
             finally:
                 self._taking -= 1
-        except RequestRefused as refused:
-            return _response(refused.status, kind, {"message": str(refused)})
-        except BadInput as error:
-            return _response(400, kind, {"message": str(error)})
-        except RouteScopeError as error:
-            return _response(503, kind, {"message": str(error)})
-        partial = {"rejectedSpans": str(rejected), "errorMessage": why}
-        return _response(200, kind, {"partialSuccess": partial} if rejected else {})
+            partial = {"rejectedSpans": str(rejected), "errorMessage": why}
+            response = _response(200, kind, {"partialSuccess": partial} if rejected else {})
+        except ClientDisconnect:
+            return
+        except (RequestRefused, RouteScopeError) as error:
+            status = 400 if isinstance(error, BadInput) else 503
+            status = error.status if isinstance(error, RequestRefused) else status
+            response = _response(status, kind, {"message": str(error)})
+        await response(scope, receive, send)
 
     def _take(self, kind: str, data: bytes, encoding: str) -> tuple[int, str]:
         data = _unpacked(data) if encoding == "gzip" else data

@@ -96,14 +96,10 @@ class RuleGraph:
         drawn, spelled = Drawn(), set[str]()
         common, rare = (max(FEW, int(share * corpus.size)) for share in (COMMON, RARE))
         pairs = {one.key for _, lines in found for line in lines for one in line if one.kind == "pair"}
-        known = {
-            one
-            for one, count in having.items()
-            if count <= (common if one in strong or one in pairs else rare) and (one in strong or count > 1)
-        }
-        own = [
-            list(dict.fromkeys(e.key for line in lines for e in line if e.key in known)) for _, lines in found
-        ]
+        often = {one: common if one in strong or one in pairs else rare for one in having}
+        known = {one for one, n in having.items() if n <= often[one] and (one in strong or n > 1)}
+        said = ([entity.key for line in lines for entity in line] for _, lines in found)
+        own = [[one for one in dict.fromkeys(keys) if one in known] for keys in said]
         most = max(FEW, MENTIONED * int(median(map(len, own)))) if own else 0
         for (row, lines), keys in zip(found, own, strict=True):
             counted = set(keys[:most])

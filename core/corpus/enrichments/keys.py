@@ -68,13 +68,9 @@ def write(keys: Sequence[Key], corpus: Corpus, folder: Path, tools: Tools, *, wo
     lines = (json.dumps(key.shown, ensure_ascii=False) + "\n" for key in ordered)
     (folder / TEXTS).write_text("".join(lines), encoding="utf-8")
     if words:
+        how, tick = analyzer(corpus.info.language), tools.stages.tick
         with tools.stages.stage("index words"):
-            sparse.write_index(
-                searched,
-                folder / BM25,
-                analyzer(corpus.info.language),
-                lambda at: tools.stages.tick(at, len(ordered)),
-            )
+            sparse.write_index(searched, folder / BM25, how, lambda at: tick(at, len(ordered)))
     with tools.stages.stage("count unread text"):
         found = count_unread(searched, corpus.info.embedder, tools.stages.tick)
     tools.notes += unread_notes(found, corpus.info.embedder)
@@ -126,15 +122,9 @@ class KeyIndex:
         """Return the inner product of `vector` with the nearest key of each of `rows`, shape (n,); -1 without
         keys.
         """
-        first = np.searchsorted(self._owners, rows, "left")
-        last = np.searchsorted(self._owners, rows, "right")
-        return np.array(
-            [
-                (self._vectors[a:b] * vector).sum(axis=1).max() if b > a else -1.0
-                for a, b in zip(first.tolist(), last.tolist(), strict=True)
-            ],
-            np.float32,
-        )
+        first, last = (np.searchsorted(self._owners, rows, side).tolist() for side in ("left", "right"))
+        products = ((self._vectors[a:b] * vector).sum(axis=1) for a, b in zip(first, last, strict=True))
+        return np.array([found.max(initial=-1.0) for found in products], np.float32)
 
     def scored(self, vector: Vector, row: int) -> list[tuple[str, float]]:
         """Return the keys of the passage in `row` as shown, in order, each with its inner product."""

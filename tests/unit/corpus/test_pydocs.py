@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from core.corpus import pydocs
-from core.corpus.pyplans import PLANS, Plan
+from core.corpus.pydocs import PLANS, Plan
 from core.domain.errors import Unavailable
 
 MODULES = ("json", "textwrap")
