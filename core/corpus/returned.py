@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 
 from core.corpus import catalogue, uploads
 from core.corpus.catalogue import BUILT_IN
@@ -36,10 +35,14 @@ def add(corpus: str, hits: Iterable[Foreign], settings: Settings) -> int:
     text; Unavailable if it cannot be saved.
     """
     home = uploads.folder(corpus, settings)
-    _check(home.name, settings)
-    file = home / FILE
+    file, other = home / FILE, catalogue.current(home.name, settings)
+    if home.name in BUILT_IN:
+        raise BadInput(f"{home.name!r} is the name of a built-in corpus; choose another")
+    if other is not None and not uploads.is_uploaded(other.source.path, settings):
+        raise BadInput(f"{home.name!r} is already the corpus of {other.source.path}; choose another name")
     try:
-        rows = _rows(file)
+        lines = file.read_text(encoding="utf-8").rstrip("\n").split("\n") if file.exists() else ()
+        rows: dict[str, dict[str, str]] = {row["_id"]: row for row in map(json.loads, lines)}
         before = len(rows)
         known = {(row["document"], row["text"]) for row in rows.values()}
         for hit in hits:
@@ -56,25 +59,9 @@ def add(corpus: str, hits: Iterable[Foreign], settings: Settings) -> int:
         if len(rows) > before:
             home.mkdir(parents=True, exist_ok=True)
             scratch = home / f".{FILE}"
-            lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows.values())
-            scratch.write_text("".join(lines), encoding="utf-8")
+            made = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows.values())
+            scratch.write_text("".join(made), encoding="utf-8")
             os.replace(scratch, file)
     except OSError as error:
         raise Unavailable(f"cannot save the passages in {home}: {error.strerror or error}") from error
     return len(rows) - before
-
-
-def _check(name: str, settings: Settings) -> None:
-    if name in BUILT_IN:
-        raise BadInput(f"{name!r} is the name of a built-in corpus; choose another")
-    other = catalogue.current(name, settings)
-    if other is not None and not uploads.is_uploaded(other.source.path, settings):
-        raise BadInput(f"{name!r} is already the corpus of {other.source.path}; choose another name")
-
-
-def _rows(file: Path) -> dict[str, dict[str, str]]:
-    """Return the existing passages by id."""
-    if not file.exists():
-        return {}
-    rows = map(json.loads, file.read_text(encoding="utf-8").rstrip("\n").split("\n"))
-    return {row["_id"]: row for row in rows}

@@ -57,19 +57,10 @@ class TraceEndpoint:
             raise Unavailable(f"cannot listen on {HOST}:{port}: {error}; choose another --port") from None
         self.port: int = self._socket.getsockname()[1]
         limits: dict[str, Any] = {"h11_max_incomplete_event_size": MAX_HEADER, "timeout_graceful_shutdown": 2}
-        plain: dict[str, Any] = {
-            "interface": "asgi3",
-            "ws": "none",
-            "lifespan": "off",
-            "server_header": False,
-        }
-        quiet: dict[str, Any] = {
-            "log_config": None,
-            "log_level": "critical",
-            "access_log": False,
-            "server_header": False,
-        }
-        config = uvicorn.Config(self._asked, http=_Connection, **plain, **quiet, **limits)
+        plain: dict[str, Any] = {"interface": "asgi3", "ws": "none", "lifespan": "off"}
+        quiet: dict[str, Any] = {"log_config": None, "log_level": "critical", "access_log": False}
+        how = {**plain, **quiet, **limits, "server_header": False}
+        config = uvicorn.Config(self._asked, http=_Connection, **how)
         self._server = uvicorn.Server(config)
 
     @property
