@@ -147,15 +147,7 @@ def finish(
             passages=content.passages,
             chunking=source.chunking,
             language=content.language,
-            embedder=vectors.name,
-            embedder_identity=vectors.identity,
-            dim=dim,
             vector_index="hnsw" if content.approximate else "flat",
-            recall=recall,
-            built_at=manifest.now(),
-            build_ms=stages.taken(),
-            bytes=elsewhere + size_of(folder),
-            reused=reused,
             notes=content.notes,
             skipped=content.skipped,
             place=place.place if place is not None else "",
@@ -163,8 +155,9 @@ def finish(
             languages=content.languages.passages,
             unclear=content.languages.unclear,
             foreign=content.languages.foreign,
-            **vectors.paid(),
+            **_facts(vectors, dim, reused, recall, folder, stages),
         )
+        info = replace(info, bytes=info.bytes + elsewhere)
         manifest.write(folder, info)
 
 
@@ -184,21 +177,22 @@ def add_vectors(
     info = replace(
         base,
         fingerprint=fingerprint,
-        embedder=vectors.name,
-        embedder_identity=vectors.identity,
-        dim=dim,
-        recall=recall,
-        built_at=manifest.now(),
-        build_ms=stages.taken(),
-        bytes=size_of(folder),
-        reused=reused,
         notes=(),
         skipped=(),
         of=base.fingerprint,
         unread=None,
-        **{"tokens": 0, "cost": None, **vectors.paid()},
+        **{"tokens": 0, "cost": None, **_facts(vectors, dim, reused, recall, folder, stages)},
     )
     manifest.write(folder, info)
+
+
+def _facts(
+    vectors: Vectors, dim: int, reused: int, recall: float, folder: Path, stages: Stages
+) -> dict[str, Any]:
+    """Return what an index records of its vectors."""
+    by = {"embedder": vectors.name, "embedder_identity": vectors.identity, **vectors.paid()}
+    made = {"built_at": manifest.now(), "build_ms": stages.taken(), "bytes": size_of(folder)}
+    return {**by, **made, "dim": dim, "reused": reused, "recall": recall}
 
 
 def size_of(folder: Path) -> int:

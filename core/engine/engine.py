@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import wait
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -96,9 +97,7 @@ class Engine(ContextFactory):
             run = self.run(run_id)
             answerable(run, route_name)
 
-            def write(job: Answering) -> None:
-                self.add_answer(run, route_name, style, job.follow, job.stop)
-
+            write = partial(self.add_answer, run, route_name, style)
             return Answering(run_id, route_name, write, self.settings.home)
 
         begun = jobs.begin(Answering, (self._own, run_id), made)

@@ -20,27 +20,26 @@ if TYPE_CHECKING:
     from core.engine.contexts import ContextFactory
 
 
+Write = Callable[[Callable[[Trace], None], threading.Event], object]
+
+
 class Answering(BackgroundJob):
-    """The answer of one route of one run: under way, or how it ended. `write` makes it, and is given this."""
+    """The answer of one route of one run: under way, or how it ended. `write` makes it, and is given where
+    the text can be read while it is written, and what stops it.
+    """
 
     kind = "answer"
     private = True
     deed = "ask"
     kept = 50
 
-    def __init__(self, run_id: str, route: str, write: Callable[[Answering], object], home: Path) -> None:
+    def __init__(self, run_id: str, route: str, write: Write, home: Path) -> None:
         super().__init__(route, 1, home)
         self.run_id, self.route = run_id, route
         self._write = write
         self._trace: Trace | None = None
 
-    @property
-    def stop(self) -> threading.Event:
-        """Set when it is to stop."""
-        return self._cancel
-
-    def follow(self, trace: Trace) -> None:
-        """Note where the answer is being written."""
+    def _follow(self, trace: Trace) -> None:
         self._trace = trace
 
     @property
@@ -54,7 +53,7 @@ class Answering(BackgroundJob):
         return recorded_waits.now(self._trace.spans()) if self._trace is not None else ""
 
     def _do(self) -> None:
-        self._write(self)
+        self._write(self._follow, self._cancel)
         self.finished = 1
 
 
