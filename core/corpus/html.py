@@ -106,7 +106,7 @@ def _tree(page: str) -> Any:
 
     class Bounded(TreeBuilder):  # type: ignore[misc]
         def __init__(self) -> None:
-            super().__init__(insert_comments=False, insert_pis=False)
+            super().__init__()
             self.open: list[str] = []
             self.start("page", {})  # a page may end its <html> and go on
 
@@ -119,6 +119,10 @@ def _tree(page: str) -> Any:
         def end(self, tag: str) -> Any:
             self.open.pop()
             return super().end(tag)
+
+        def comment(self, _text: str) -> None: ...  # lxml's own refuses some
+
+        def pi(self, _target: str, _text: str | None = None) -> None: ...
 
         def close(self) -> Any:
             if len(self.open) > DEEPEST:
@@ -159,8 +163,9 @@ class _Table:
 class _Writer:
     """Writes the elements of a page as Markdown."""
 
-    def __init__(self, main: bool) -> None:
-        self._main = main
+    def __init__(self, main: bool, every: bool = False) -> None:
+        """`main`: without what stands around the content; `every`: with hidden elements."""
+        self._main, self._every = main, every
         self._parts: list[str] = []
         self._dropped: dict[str, list[str]] = {}
         self._open: list[_Table] = []
@@ -177,30 +182,32 @@ class _Writer:
         return Page(title, re.sub(r"\n{3,}", "\n\n", text).strip(), None, dropped, self._tables)
 
     def _element(self, node: Any, inside: bool, kept: bool = False) -> None:
-        """Write an element; `inside`: it is within a part of the content, `kept`: so is all white space."""
+        """Write an element; `inside`: it is within a part of the content, `kept`: so is all white space. It
+        takes one frame of the stack for each element around it.
+        """
         name = node.tag
         if name in NOT_TEXT or (name == "title" and node.getparent().tag == "head"):
             return
         if why := self._why_not(node, inside):
-            rest = _Writer(main=False)
-            rest._content(node, inside, kept)
+            rest = _Writer(main=False, every=True)
+            rest._element(node, inside, kept)
             self._dropped.setdefault(why, []).append(" ".join("".join(rest._parts).split())[:KEPT_DROPPED])
             self._parts.append("\n")
-        elif name == "tr" and self._open:
+            return
+        if name == "tr" and self._open:
             self._row(node, inside)
-        else:
-            self._open += [_Table()] if name == "table" else []
-            self._parts.append(HEADINGS.get(name, "\n" if name in BREAKS else ""))
-            self._content(node, inside or name in PARTS, kept or name in ("pre", "textarea"))
-            self._parts.append(" " if name in CELLS else "\n" if name in BLOCKS else "")
-            if name == "table":
-                self._tables += self._open.pop().rows > 0
-
-    def _content(self, node: Any, inside: bool, kept: bool) -> None:
-        self._text(node.text, node.tag, kept)
+            return
+        if name == "table":
+            self._open.append(_Table())
+        self._parts.append(HEADINGS.get(name, "\n" if name in BREAKS else ""))
+        inside, kept = inside or name in PARTS, kept or name in ("pre", "textarea")
+        self._text(node.text, name, kept)
         for child in node:
             self._element(child, inside, kept)
-            self._text(child.tail, node.tag, kept)
+            self._text(child.tail, name, kept)
+        self._parts.append(" " if name in CELLS else "\n" if name in BLOCKS else "")
+        if name == "table":
+            self._tables += self._open.pop().rows > 0
 
     def _text(self, text: str | None, within: str, kept: bool) -> None:
         if text and not kept and not text.strip(" \t\n\f\r"):  # only what separates two elements
@@ -209,6 +216,8 @@ class _Writer:
 
     def _why_not(self, node: Any, inside: bool) -> str:
         """Return why an element is left out, as ARIA in HTML maps roles; "" if it is not."""
+        if self._every:
+            return ""
         if "hidden" in node.attrib or _HIDING.search(node.get("style", "")[:1_000]):
             return HIDDEN
         around = node.get("role", "").strip().lower() in ROLES or node.tag == "nav"
