@@ -164,7 +164,7 @@ class _Writer:
     """Writes the elements of a page as Markdown."""
 
     def __init__(self, main: bool, every: bool = False) -> None:
-        """`main`: without what stands around the content; `every`: with hidden elements."""
+        """With `main` leave out what stands around the content; with `every` write hidden elements, too."""
         self._main, self._every = main, every
         self._parts: list[str] = []
         self._dropped: dict[str, list[str]] = {}
