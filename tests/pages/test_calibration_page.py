@@ -165,11 +165,6 @@ def test_an_evaluation_without_thresholds_says_what_to_measure(visit, monkeypatc
     assert "crag" in app.session_state["ev_routes"]
 
 
-def test_without_an_evaluation_it_leads_to_one(visit, engine):
-    app = visit("tune.py")
-    assert "No evaluation of tiny yet" in shown(app)
-
-
 def test_a_route_that_asks_no_model_can_be_asked_now(visit, monkeypatch, write):
     asking = (Question("q1", Query("My box arrived crushed"), split="dev"),)
     labels = LabelledSet("tiny", asking, {"q1": {"crushed:0-80": 2}}, 2)

@@ -66,14 +66,6 @@ def slider(app, key):
     return next(one for one in app.slider if one.key == key)
 
 
-# Empty.
-
-
-def test_without_any_run_it_says_what_to_do(page, visit):
-    app = visit("steps.py?view=Evaluators")
-    assert app.subheader[0].value == "No runs yet"
-
-
 def test_a_run_that_graded_and_decided_nothing_names_routes_that_do(page, engine):
     base = make_run(mishaps=False, run_id="plain", corpus="tiny")
     keep(engine, replace(base, results=base.results[:3]))

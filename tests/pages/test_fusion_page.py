@@ -274,11 +274,6 @@ def test_a_list_that_the_route_made_itself_is_said_to_be_so(visit, engine, asked
     assert "list 2 was made by the route's own code" in shown(app)
 
 
-def test_without_a_run_it_says_what_to_do(visit):
-    app = visit("steps.py?view=Fusion")
-    assert "No runs yet" in app.subheader[0].value
-
-
 def test_a_route_of_another_version_is_drawn_without_parameters(visit, engine, asked):
     result, _ = span_of(asked, "hybrid_rrf")
     assert "fuser9" not in routes()

@@ -22,12 +22,6 @@ def open_tab(view):
     return lambda run, tab: view("latency.py", tab, run=run)
 
 
-def test_without_a_run_it_says_what_to_do(visit):
-    app = visit("latency.py")
-    assert app.subheader[0].value == "No runs yet"
-    assert "This page shows where the time goes" in shown(app)
-
-
 @pytest.mark.parametrize("tab", TABS)
 @pytest.mark.parametrize("run", ["good", "bad", "evil"])
 def test_every_tab_of_every_run_draws(open_tab, stored, run, tab):

@@ -85,10 +85,6 @@ def button(app, key):
     return next(one for one in app.button if one.key == key)
 
 
-def test_without_an_evaluation_it_says_where_to_get_one(visit):
-    assert "No evaluation of tiny yet" in shown(learning(visit))
-
-
 def test_too_few_labels_are_refused_in_words_and_cannot_be_fitted(evaluated, visit):
     evaluated("few", 20)
     app = learning(visit, evaluation="few")

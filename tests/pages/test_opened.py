@@ -123,3 +123,30 @@ def test_a_store_with_a_damaged_page_is_told_on_the_page_and_the_rest_works(visi
         assert not app.exception
     app = visit("sessions.py")
     assert "rescue the readable runs with: python -m core sessions recover" in shown(app)
+
+
+@pytest.mark.parametrize(
+    "page",
+    ["latency.py", "why.py", *(f"steps.py?view={name}" for name in ("Transform", "Fusion", "Evaluators"))],
+)
+def test_a_page_about_a_run_offers_to_ask_where_there_is_none(visit, page):
+    app = visit(page)
+    assert app.subheader[0].value == "No runs yet"
+    assert app.main.button(key="ask_first").label == "Ask a question"
+
+
+@pytest.mark.parametrize(
+    ("page", "tab"),
+    [
+        ("release.py", ""),
+        ("tune.py", ""),
+        ("tune.py", "Sweeps"),
+        ("tune.py", "Learned fusion"),
+    ],
+)
+def test_a_page_about_an_evaluation_opens_the_form_where_there_is_none(visit, page, tab):
+    app = visit(page, **({"tab": tab} if tab else {}))
+    assert app.subheader[0].value == "No evaluation of tiny yet"
+    assert [one.label for one in app.main.button] == ["Evaluate routes"]
+    app.button(key="evaluation_first").click().run()
+    assert app.session_state["evaluate_new"] is True

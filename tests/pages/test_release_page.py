@@ -69,12 +69,6 @@ def limit(app, field):
     return next(one for one in app.number_input if one.key.startswith(f"release:{field}:"))
 
 
-def test_without_an_evaluation_it_says_what_to_do(visit, engine):
-    app = visit("release.py")
-    assert "No evaluation of tiny yet" in shown(app)
-    assert [one.label for one in app.main.button] == ["Evaluate routes"]
-
-
 def test_the_decision_stands_first_with_criteria_derived_from_the_baseline(look, kept):
     measured = of_evaluation(kept())
     decision = decide(measured, derived(measured))

@@ -171,11 +171,6 @@ def test_hostile_labels_and_a_corpus_indexed_again_are_told(visit, engine, evalu
     assert "<script" not in html(app)
 
 
-def test_without_an_evaluation_it_says_what_to_do(visit):
-    app = visit("tune.py", tab="Sweeps")
-    assert app.subheader[0].value == "No evaluation of tiny yet"
-
-
 def test_routes_without_parameters_say_so(visit, engine):
     folder = experiment_store.place(engine.settings, "mine")
     spec = Spec("tiny", ("adaptive",), split="all")

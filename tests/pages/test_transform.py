@@ -84,11 +84,6 @@ def look(visit):
     return lambda run, **params: visit(PAGE, run=run, **params)
 
 
-def test_without_a_run_it_says_what_to_do(visit):
-    app = visit(PAGE)
-    assert app.subheader[0].value == "No runs yet"
-
-
 @pytest.mark.parametrize("name", ["good", "bad", "evil"])
 def test_every_tab_opens_on_any_run(look, stored, name):
     app = look(name)
