@@ -10,7 +10,7 @@ from core.analysis.metrics import titled
 from core.evaluation import leaderboard
 from core.evaluation.experiment_index import Entry
 from core.evaluation.experiment_store import Evaluation
-from ui.app import evaluated, opened, say, state
+from ui.app import evaluated, opened, outcome, state
 from ui.app.choice import choice
 from ui.app.help_mark import term
 from ui.app.markup import md
@@ -47,9 +47,7 @@ VIEWS = {
 
 def draw() -> None:
     """Draw the page."""
-    if error := st.session_state.pop("evaluate_said", None):
-        say.error(error)
-    saved.undo()
+    outcome.draw(saved.PLACE)
     entries = saved.entries()
     saved.choose_begun([entry.name for entry in entries])
     saved.progress()

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import streamlit as st
 
-from core.domain.errors import RouteScopeError
 from core.evaluation import background, experiment_index, experiment_store
 from core.evaluation.experiment_index import Entry
 from core.evaluation.experiment_store import Evaluation
-from ui.app import account, redraw, say, state, workers
+from ui.app import account, outcome, redraw, say, state, workers
 from ui.app.evaluated import CHOSEN
 from ui.app.markup import md
+from ui.app.outcome import Outcome
 from ui.app.progress import progress as bar
 from ui.app.routes import title
 from ui.components import tables
@@ -20,7 +22,7 @@ from ui.components import tables
 BEGUN = "evaluate_begun"  # an evaluation that was begun here, to be chosen when it is there
 FOLLOWED = "evaluate_followed"  # the names of those that were running when the page was drawn last
 STATES = {"under way": "running"}  # what people read for the state that is stored
-DELETED = "evaluate_deleted"  # the name of the one deleted last, for Undo
+PLACE = "evaluate"  # of the outcome of resuming and deleting one
 RESUME_BY = "ev_workers_resume"  # the choice of who goes on with one
 POLL_S = 1.0  # seconds between looks at those that are running
 
@@ -109,17 +111,15 @@ def ended(one: Entry) -> None:
         workers.choose(RESUME_BY)
         if resumes:
             label = f"Resume ({one.done} of {one.total} done)"
-            st.button(
-                label, key="evaluate_resume", type="primary", on_click=_change, args=("resume", one.name)
-            )
+            _button(label, "evaluate_resume", partial(_resume, one.name), type="primary")
         if retries:
-            st.button(
-                f"Retry failed ({one.failed})",
-                key="evaluate_retry",
-                on_click=_change,
-                args=("resume", one.name, True),
-                help="Reruns the questions on which at least one route failed",
-            )
+            about = "Reruns the questions on which at least one route failed"
+            label = f"Retry failed ({one.failed})"
+            _button(label, "evaluate_retry", partial(_resume, one.name, retry=True), help=about)
+
+
+def _button(label: str, key: str, then: Callable[[], Outcome | None], **more: Any) -> None:
+    st.button(label, key=key, on_click=outcome.act, args=(PLACE, then), **more)
 
 
 def about(one: Entry, evaluation: Evaluation | None) -> None:
@@ -132,9 +132,7 @@ def about(one: Entry, evaluation: Evaluation | None) -> None:
     undo = f"It can be undone for {minutes:g} minutes." if minutes else "It cannot be undone."
     with st.popover("Delete", key="evaluate_delete", disabled=one.state == "under way", type="tertiary"):
         st.markdown(md(f"This deletes {what}. {undo} Runs that you opened in Why stay in Sessions."))
-        st.button(
-            f"Delete {md(one.name)}", key="evaluate_remove", on_click=_change, args=("remove", one.name)
-        )
+        _button(f"Delete {md(one.name)}", "evaluate_remove", partial(_remove, one.name))
 
 
 def _facts(one: Entry, evaluation: Evaluation) -> str:
@@ -165,28 +163,11 @@ def _facts(one: Entry, evaluation: Evaluation) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _change(how: str, name: str, retry: bool = False) -> None:
-    """Resume, delete or restore an evaluation; its error is drawn with the page."""
-    engine = state.engine()
-    try:
-        if how == "resume":
-            background.resume(engine, name, retry=retry, workers=workers.chosen(RESUME_BY))
-        elif how == "restore":
-            del st.session_state[DELETED]
-            experiment_store.restore(engine.settings, name)
-        else:
-            experiment_store.remove(engine.settings, name)
-            st.session_state[DELETED] = name
-    except RouteScopeError as error:
-        st.session_state["evaluate_said"] = str(error)
+def _resume(name: str, *, retry: bool = False) -> None:
+    background.resume(state.engine(), name, retry=retry, workers=workers.chosen(RESUME_BY))
 
 
-def undo() -> None:
-    """Offer to bring back the evaluation this session deleted last."""
+def _remove(name: str) -> Outcome:
     settings = state.engine().settings
-    name = st.session_state.get(DELETED)
-    if name is None or name not in experiment_store.deleted(settings):
-        return
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.info(md(f"Evaluation “{name}” is deleted."), width="stretch")
-        st.button("Undo", key="evaluate_undo", on_click=_change, args=("restore", name))
+    experiment_store.remove(settings, name)
+    return Outcome(f"Evaluation “{name}” is deleted.", partial(experiment_store.restore, settings, name))
