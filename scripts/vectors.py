@@ -6,9 +6,10 @@ how they are cut, have changed: `tests/unit/corpus/test_shipped_vectors.py` says
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
-from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -24,32 +25,31 @@ MADE = {"support": ("headings", "children"), "web": ()}  # corpora, and which en
 
 
 def main() -> None:
-    """Index into an empty home, then keep each text's vector once, in half precision."""
+    """Index into an empty home; keep each text's vector once, in half precision, and each corpus' weight."""
     target = shipped_vectors.FOLDER / MINILM[0]
     shutil.rmtree(target, ignore_errors=True)
+    found: dict[bytes, np.ndarray[tuple[int], np.dtype[np.float16]]] = {}
+    weights = {}
     with tempfile.TemporaryDirectory() as scratch:
-        found: dict[bytes, np.ndarray[tuple[int], np.dtype[np.float16]]] = {}
-        for folder in _folders(Settings(home=Path(scratch), embedder=MINILM[0])):
-            keys = np.load(folder / KEYS, allow_pickle=False)
-            vectors = np.load(folder / VECTORS, allow_pickle=False).astype(np.float16)
-            found |= {key.tobytes(): vector for key, vector in zip(keys, vectors, strict=True)}
-        ordered = sorted(found)
-        target.mkdir(parents=True)
-        array_files.save(
-            target / shipped_vectors.SHIPPED_KEYS,
-            np.frombuffer(b"".join(ordered), np.uint8).reshape(len(ordered), -1),
-        )
-        array_files.save(target / shipped_vectors.SHIPPED_VECTORS, np.stack([found[key] for key in ordered]))
-
-
-def _folders(settings: Settings) -> Iterator[Path]:
-    """The folders of keys and vectors of each corpus and enrichment, made now."""
-    for name, enrichments in MADE.items():
-        corpus = index.build(name, name, settings=settings)
-        yield settings.home / "indexes" / name / corpus.fingerprint
-        for one in enrichments:
-            store.build(one, corpus, settings=settings)
-            yield settings.home / "enrichments" / name / one
+        settings = Settings(home=Path(scratch), embedder=MINILM[0])
+        for name, enrichments in MADE.items():
+            corpus = index.build(name, name, settings=settings)
+            weights[corpus.fingerprint] = asdict(corpus.info.dense_weight)
+            folders = [settings.home / "indexes" / name / corpus.fingerprint]
+            for one in enrichments:
+                store.build(one, corpus, settings=settings)
+                folders.append(settings.home / "enrichments" / name / one)
+            for folder in folders:
+                keys = np.load(folder / KEYS, allow_pickle=False)
+                vectors = np.load(folder / VECTORS, allow_pickle=False).astype(np.float16)
+                found |= {key.tobytes(): vector for key, vector in zip(keys, vectors, strict=True)}
+    ordered = sorted(found)
+    target.mkdir(parents=True)
+    kept = np.frombuffer(b"".join(ordered), np.uint8).reshape(len(ordered), -1)
+    array_files.save(target / shipped_vectors.SHIPPED_KEYS, kept)
+    array_files.save(target / shipped_vectors.SHIPPED_VECTORS, np.stack([found[key] for key in ordered]))
+    text = json.dumps(weights, indent=1) + "\n"
+    (target / shipped_vectors.SHIPPED_WEIGHTS).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

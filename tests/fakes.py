@@ -179,6 +179,7 @@ class MemoryCorpus:
             unclear=self.size,
             foreign=0,
             unread=None,
+            dense_weight=None,
         )
         self.searches: list[str] = []
         self.meta: dict[str, dict[str, str]] = {}

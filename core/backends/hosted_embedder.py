@@ -95,11 +95,11 @@ class HostedEmbedder:
         """Return unit vectors in the order of `texts`, shape (n, dim). Raises like `embed_query`."""
         return self.embed_within(texts, asker().cancel or threading.Event())
 
-    def embed_within(self, texts: Sequence[str], cancel: threading.Event) -> Matrix:
-        """Embed like `embed` until `cancel` is set, which raises Cancelled."""
+    def embed_within(self, texts: Sequence[str], cancel: threading.Event, use: Use = "document") -> Matrix:
+        """Embed like `embed`, or as questions, until `cancel` is set, which raises Cancelled."""
         if not texts:
             return np.empty((0, self.dim), np.float32)
-        return self._embedded(texts, "document", BULK_S, cancel)
+        return self._embedded(texts, use, BULK_S, cancel)
 
     def batches(self, sizes: Sequence[int]) -> Iterator[list[int]]:
         """Positions that share a request, for texts of so many tokens."""

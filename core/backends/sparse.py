@@ -40,7 +40,7 @@ class BM25Index:
         self.size = size
         stored = json.loads((folder / ANALYZER).read_text(encoding="utf-8"))
         self.analyzer = from_record(stored)
-        self.k1, self.b = float(stored["k1"]), float(stored["b"])
+        self.k1, self.b, self.mean_length = (float(stored[name]) for name in ("k1", "b", "mean_length"))
         self._data, self._rows, self._starts, self._term_starts, self._columns = (
             # As plain views: `np.memmap` makes each slice costly.
             np.load(folder / name, mmap_mode="r", allow_pickle=False).view(np.ndarray)
@@ -56,6 +56,12 @@ class BM25Index:
     def scores(self, text: str) -> NDArray[np.float32]:
         """Return the score of every passage, shape (size,)."""
         return self.weighted(Counter(self.analyzer.questions.terms(text)))
+
+    def score_of(self, passage: str, text: str) -> float:
+        """Return the score that another passage would have for `text`, with the weights of this index."""
+        terms = Counter(self.analyzer.terms(passage))
+        length = 1 - self.b + self.b * terms.total() / self.mean_length
+        return sum(idf * terms[term] / (terms[term] + self.k1 * length) for term, idf in self.terms(text))
 
     def weighted(self, terms: Mapping[str, float]) -> NDArray[np.float32]:
         """Return the weighted sum of the scores of `terms`, as the analyzer produces them, for every passage,
@@ -166,13 +172,15 @@ def write_index(
         terms = analyzer.terms(text)
         documents.append(array("i", [columns.setdefault(term, len(columns)) for term in terms]))
     folder.mkdir()
+    mean = 1.0
     if columns:
         import bm25s
 
         logging.getLogger("bm25s").setLevel(logging.WARNING)  # its import sets it to DEBUG
         # bm25s divides by the plain mean: k1 and b make up for that, as only k1*(1-b) and k1*b/mean count.
         lengths = [len(terms) for terms in documents]
-        scale = K1 * B * float(np.mean(lengths)) / mean_length(lengths)
+        mean = mean_length(lengths)
+        scale = K1 * B * float(np.mean(lengths)) / mean
         k1 = K1 * (1 - B) + scale
         index = bm25s.BM25(k1=k1, b=scale / k1, method="lucene", csc_backend="scipy")
         index.index((documents, columns), create_empty_token=False, show_progress=False)
@@ -188,7 +196,7 @@ def write_index(
         folder / TERM_STARTS, np.cumsum([0, *(len(term) for term, _ in ordered)], dtype=np.int64)
     )
     array_files.save(folder / COLUMNS, np.array([column for _, column in ordered], np.int32))
-    stored = {**analyzer.record(), "k1": K1, "b": B, "method": "lucene"}
+    stored = {**analyzer.record(), "k1": K1, "b": B, "mean_length": mean, "method": "lucene"}
     (folder / ANALYZER).write_text(json.dumps(stored, ensure_ascii=False), encoding="utf-8")
 
 

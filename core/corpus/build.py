@@ -11,16 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from core.backends import array_files, languages, sparse
+from core.backends.sparse import BM25Index
 from core.backends.terms import Analyzer, analyzer
-from core.corpus import columns, manifest, passages
-from core.corpus.embeddings import KEYS, VECTORS, Searched, Vectors, keys, mapped
+from core.corpus import columns, known_items, manifest, passages, shipped_vectors
+from core.corpus.embeddings import KEYS, VECTORS, Vectors, keys, mapped
 from core.corpus.load_report import LoadReport, Skipped
+from core.corpus.passages import PassageStore
 from core.corpus.source import Source
 from core.corpus.stages import Progress as Progress
 from core.corpus.stages import Stages as Stages
-from core.corpus.types import Cut
+from core.corpus.types import Cut, DenseWeight
 from core.corpus.unread import count_unread
 from core.domain.errors import BadInput
 
@@ -125,15 +128,19 @@ def finish(
         if known is not None:
             dim, reused = int(known["dim"]), content.passages
             recall, elsewhere = float(known["recall"]), int(known["bytes"])
+            dense_weight = TypeAdapter(DenseWeight).validate_python(known["dense_weight"])
             array_files.save(folder / KEYS, keys(store, vectors.identity))
         else:
             with stages.stage("embed"):
                 dim, reused = vectors.write(store, folder, stages.tick)
+            dense_weight = _dense_weight(
+                store, content.fingerprint, folder / manifest.BM25, folder, vectors, stages
+            )
         with stages.stage("count unread text"):
             unread = count_unread(store.texts(), vectors.name, stages.tick)
         if place is not None and known is None:
             about = content.fingerprint, store, mapped(folder / VECTORS)
-            recall, elsewhere = place.put(*about, content.language, content.approximate, stages)
+            recall, elsewhere = place.put(*about, content.language, content.approximate, dense_weight, stages)
     if place is not None:
         for file in (manifest.PASSAGES, VECTORS):
             (folder / file).unlink(missing_ok=True)
@@ -151,6 +158,7 @@ def finish(
             notes=content.notes,
             skipped=content.skipped,
             place=place.place if place is not None else "",
+            dense_weight=dense_weight,
             unread=unread,
             languages=content.languages.passages,
             unclear=content.languages.unclear,
@@ -164,15 +172,19 @@ def finish(
 def add_vectors(
     base: manifest.CorpusInfo,
     fingerprint: str,
-    store: Searched,
+    store: PassageStore,
+    words: Path,
     vectors: Vectors,
     folder: Path,
     stages: Stages,
 ) -> None:
-    """Write another embedder's vectors of the passages of the index `base` into `folder`."""
+    """Write another embedder's vectors of the passages of the index `base`, whose BM25 index is in `words`,
+    into `folder`.
+    """
     stages.ms.clear()
     with stages.stage(f"embed by {vectors.name}"):
         dim, reused = vectors.write(store, folder, stages.tick)
+    dense_weight = _dense_weight(store, fingerprint, words, folder, vectors, stages)
     recall = _graph(folder, stages) if base.vector_index == "hnsw" else 1.0
     info = replace(
         base,
@@ -180,6 +192,7 @@ def add_vectors(
         notes=(),
         skipped=(),
         of=base.fingerprint,
+        dense_weight=dense_weight,
         unread=None,
         **{"tokens": 0, "cost": None, **_facts(vectors, dim, reused, recall, folder, stages)},
     )
@@ -198,6 +211,19 @@ def _facts(
 def size_of(folder: Path) -> int:
     """Return the bytes of all files in a folder."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def _dense_weight(
+    store: PassageStore, fingerprint: str, words: Path, folder: Path, vectors: Vectors, stages: Stages
+) -> DenseWeight:
+    """Measure the weight of the vectors in `folder` next to the BM25 index in `words`, unless it is
+    shipped.
+    """
+    with stages.stage("weigh dense search"):
+        if (shipped := shipped_vectors.dense_weight(vectors.identity, fingerprint)) is not None:
+            return shipped
+        made = mapped(folder / VECTORS)
+        return known_items.weigh(store, BM25Index(words, len(made)), made, vectors, folder, stages)
 
 
 def _graph(folder: Path, stages: Stages) -> float:

@@ -212,7 +212,7 @@ class Vectors:
 
     def _known(self) -> Known:
         """Collect the known vectors: those shipped with the program, just computed, or in an index."""
-        indexes = map(_vectors_of, self.former)
+        indexes = (_vectors_of(index) for index in self.former if (index / VECTORS).is_file())
         found = [shipped_vectors.read(self.identity), *self.checkpoint.sound(), *indexes, *self.elsewhere]
         return Known(found)
 

@@ -41,6 +41,7 @@ from core.corpus.embedding_cost import Begin, gate
 from core.corpus.embeddings import KEYS, VECTORS, Checkpoint, Keys, Vectors
 from core.corpus.enrichments import store as enrichments
 from core.corpus.helpers import Helpers
+from core.corpus.known_items import KEPT
 from core.corpus.manifest import CorpusInfo
 from core.corpus.passages import PassageStore
 from core.corpus.source import Source
@@ -63,7 +64,7 @@ class _Work:
     stages: builder.Stages
     helpers: Helpers | None
     begin: Begin
-    former: list[Path] = field(default_factory=list)  # indexes in files with sound vectors
+    former: list[Path] = field(default_factory=list)  # indexes with sound vectors
 
     def vectors(self, name: str, identity: str, given: Embedder | None = None, **more: Any) -> Vectors:
         """Return the source of vectors by an embedder."""
@@ -211,8 +212,8 @@ def _build(source: Source, work: _Work, given: Embedder | None) -> Corpus:
     base = variants.base_of(source.name)  # the source's other chunkings share many texts
     others = [one for one in (base, *indexed_variants(base, settings)) if one != source.name]
     own += [found.folder for one in others if (found := current(one, settings)) is not None]
-    former = [one for one in own if _usable(one, (KEYS, VECTORS))]
-    work.former.extend(one for one in former if not manifest.read(one)[0].place)
+    former = [one for one in own if _usable(one, (KEYS, VECTORS, KEPT))]
+    work.former.extend(former)
     place = served.Place(source.name, source.place, settings) if source.place else None
     called = given.name if given is not None else source.embedder(settings)
     known_as = called if given is not None else embedder_identity(called, settings)
@@ -259,8 +260,8 @@ def _add(corpus: Corpus, name: str, content: builder.Content, work: _Work) -> Pa
     work.former.append(own)
     vectors = work.vectors(name, identity)
     with work.scratch() as folder, closing(PassageStore(own / manifest.PASSAGES)) as store:
-        fingerprint = content.fingerprint_by(identity)
-        builder.add_vectors(corpus.info, fingerprint, store, vectors, folder, work.stages)
+        fingerprint, words = content.fingerprint_by(identity), own / manifest.BM25
+        builder.add_vectors(corpus.info, fingerprint, store, words, vectors, folder, work.stages)
         shutil.rmtree(target, ignore_errors=True)
         folder.rename(target)
     vectors.checkpoint.clear()

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 
 from core.corpus.chunk import Chunking
 from core.corpus.load_report import Skipped
-from core.corpus.types import FileRecord
+from core.corpus.types import DenseWeight, FileRecord
 from core.corpus.unread import Unread
 from core.domain.errors import BadInput, IndexDamaged
 
@@ -57,6 +57,7 @@ class CorpusInfo:
     languages: Mapping[str, int] = field(default_factory=dict)  # passages clearly in each, most first
     unclear: int = 0  # passages whose language is not clear
     foreign: int = 0  # of these, those in a script other than Latin
+    dense_weight: DenseWeight | None = None  # None if the table is searched where it is
     unread: Unread | None = None  # None if the embedder's tokenizer was not on this machine
     of: str = ""
     tokens: int = 0

@@ -12,7 +12,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from core.backends.sparse import BM25Index
 from core.corpus import manifest
 from core.corpus.corpus import Corpus
 from core.corpus.passages import KEPT, Listed, PassageStore, Stored
-from core.corpus.types import Document
+from core.corpus.types import DenseWeight, Document
 from core.domain.errors import BadInput, IndexDamaged, Unavailable
 from core.domain.once import Recent
 from core.domain.postgres import Dsn, escaped, unescaped
@@ -527,9 +527,11 @@ class Place:
         vectors: Matrix,
         language: str,
         approximate: bool,
+        dense_weight: DenseWeight,
         stages: Stages,
     ) -> tuple[float, int]:
-        """Make the tables of an index in one transaction; the recall of its graph and its bytes.
+        """Make the tables of an index in one transaction, with its `dense_weight`; return the recall of its
+        graph and its bytes.
 
         What is interrupted leaves nothing behind. Raises Unavailable, BadInput, Cancelled.
         """
@@ -549,6 +551,7 @@ class Place:
                     add_graph(connection, tables, dim, memory)
             size = table_size(connection, tables)
             told = {"words": words, "recall": recall, "bytes": size, "dim": dim}
+            told["dense_weight"] = asdict(dense_weight)
             activate(connection, self.name, fingerprint, told)
         if approximate:
             with stages.stage("check"):

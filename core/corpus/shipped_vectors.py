@@ -9,11 +9,14 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
+from core.corpus.types import DenseWeight
 from core.domain.program import PROJECT
 
 FOLDER = PROJECT / "data" / "vectors"
-SHIPPED_KEYS, SHIPPED_VECTORS = "keys.npy", "vectors.npy"
+SHIPPED_KEYS, SHIPPED_VECTORS, SHIPPED_WEIGHTS = "keys.npy", "vectors.npy", "dense_weights.json"
+_WEIGHTS = TypeAdapter(dict[str, DenseWeight])  # by the fingerprint of the index
 
 
 def read(identity: str, folder: Path = FOLDER) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
@@ -27,3 +30,12 @@ def read(identity: str, folder: Path = FOLDER) -> tuple[NDArray[np.uint8], NDArr
     vectors = np.load(place / SHIPPED_VECTORS, allow_pickle=False).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     return stored, vectors
+
+
+def dense_weight(identity: str, fingerprint: str, folder: Path = FOLDER) -> DenseWeight | None:
+    """Return the weight measured for an index of documents that come with the program."""
+    file = folder / identity / SHIPPED_WEIGHTS
+    if "/" in identity or not file.is_file():
+        return None
+    found = _WEIGHTS.validate_json(file.read_bytes())
+    return found.get(fingerprint)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from core.domain.errors import BadInput
 from core.domain.types import Hit, Passage, Ranking
 
-Norm = Literal["min_max", "dbsf"]
+Norm = Literal["min_max", "dbsf", "none"]
 
 
 def rrf(lists: Sequence[Ranking], *, k: float = 60, weights: Sequence[float] | None = None) -> Ranking:
@@ -27,14 +27,15 @@ def rrf(lists: Sequence[Ranking], *, k: float = 60, weights: Sequence[float] | N
 def linear(
     lists: Sequence[Ranking], *, weights: Sequence[float] | None = None, norm: Norm = "min_max"
 ) -> Ranking:
-    """Weighted sum of each list's normalised scores, see `min_max` and `dbsf`; a list without the passage
-    adds 0.
+    """Weighted sum of each list's scores, normalised by `min_max` or `dbsf`, or as they are; a list without
+    the passage adds 0.
 
     A passage repeated inside one list counts once, at its best rank. Ties break by id. BadInput for another
     `norm`.
     Source: Bruch, Gai & Ingber 2022, "An Analysis of Fusion Functions ...", arXiv:2210.11934.
     """
-    norms = {"min_max": min_max, "dbsf": dbsf}
+    norms: dict[str, Callable[[dict[str, float]], dict[str, float]]]
+    norms = {"min_max": min_max, "dbsf": dbsf, "none": dict}
     if norm not in norms:
         raise BadInput(f"unknown normalisation {norm!r}; known: {', '.join(norms)}")
     return _weighted(lists, [norms[norm](_best(ranking)) for ranking in lists], weights)

@@ -16,6 +16,7 @@ from core.steps.full_context import FullContext
 from core.steps.gate import Gatekeeper
 from core.steps.graph import WalkGraph
 from core.steps.grep import Grep
+from core.steps.hybrid import Hybrid
 from core.steps.iterate import Iterate
 from core.steps.memo import Memo
 from core.steps.order_by_model import OrderByModel
@@ -42,6 +43,7 @@ class Steps(
     Gatekeeper,
     WalkGraph,
     Grep,
+    Hybrid,
     Iterate,
     OrderByModel,
     PromptedReflection,

@@ -14,7 +14,7 @@ from core.domain.format import milliseconds, size
 from core.domain.postgres import Dsn
 from ui.app import corpora, say, state
 from ui.app.markup import fragment, md, show, tag
-from ui.components import metadata
+from ui.components import dense_weight, metadata
 from ui.corpus import enrichments, own_questions, vectors
 from ui.corpus import reading as corpus_reading
 
@@ -40,6 +40,9 @@ def draw(name: str) -> None:
             if st.button("Reindex", key="index_again", help=note, disabled=busy):
                 _again(item.name)
         _read_otherwise(item)
+        if (weight := item.info.dense_weight) is not None:
+            heading("Weight of dense in hybrids")
+            dense_weight.draw(weight, "corpus_dense_weight")
         heading("Indexing time")
         show(costs(item.info))
         corpus_reading.told(item.info)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from core.analysis.what_if.fusion import ReplayedFusion
+from core.domain.fusion import Norm
 from core.domain.parameters import member
 from core.domain.types import Span
 from core.routes.declare import Parameter, Route
@@ -111,7 +112,7 @@ def _control(
     )
     value = fusion.values.get(group[0], _longest(fusion))  # the pool of a fusion is no setting of the step
     if name == "norm":
-        choices = ("min_max", "dbsf")
+        choices = parameter.choices if parameter is not None else get_args(Norm)
         return Control(name, "normalisation", value, group, choices=choices, help=help, parameter=called)
     low, high = _bounds(fusion, name)
     if parameter is not None:

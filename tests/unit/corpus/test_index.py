@@ -95,6 +95,7 @@ def test_build_open_and_search(folder: Path, settings: Settings, model: Counting
         "find languages",
         "index words",
         "embed",
+        "weigh dense search",
         "count unread text",
         "check",
     }
@@ -107,6 +108,7 @@ def test_build_open_and_search(folder: Path, settings: Settings, model: Counting
         "find languages",
         "index words",
         "embed",
+        "weigh dense search",
         "count unread text",
     }
     ids = [p.id for p in corpus.passages([0, 1, 2])]

@@ -1,0 +1,37 @@
+from typing import Annotated
+
+from core.domain.needs import Need
+from core.domain.parameters import named
+from core.domain.types import Answer, Query
+from core.routes.declare import Parameter, route
+from core.steps import Steps
+
+
+@route(
+    "Hybrid (measured weight)",
+    family="hybrid",
+    paper="Bruch, Gai & Ingber 2022, arXiv:2210.11934; known items: Azzopardi, de Rijke & Balog 2007, "
+    "doi:10.1145/1277741.1277820",
+    needs=[Need.BM25],
+    first=True,
+)
+def hybrid_auto(
+    query: Query,
+    do: Steps,
+    *,
+    alpha: Annotated[
+        float,
+        Parameter(
+            0,
+            1,
+            "weight of the cosine; BM25 has 1 minus it; 0: the weight measured for the corpus",
+            tunes="alpha",
+        ),
+    ] = 0.0,
+) -> Answer:
+    """Add BM25 and cosine of every candidate, weighed as the corpus was measured to need.
+
+    The weight comes from known-item questions that are made of the corpus' own passages when it is indexed,
+    so no labels are needed: see `core.corpus.known_items`.
+    """
+    return do.answer(query.text, do.hybrid(query.text, weight=alpha or named(do.dense_weight, "alpha")))
