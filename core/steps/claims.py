@@ -35,6 +35,11 @@ NOTHING = "none"  # the model's word for a claim about which the passages say no
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
+Support = Literal[
+    "all supported", "some unsupported", "some not checked", "none supported", "not checked", "no claim"
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A sentence of a draft, with the verdict on it."""
@@ -53,9 +58,7 @@ class CheckedDraft:
 
     draft: str
     claims: tuple[Claim, ...]
-    decision: Literal[
-        "all supported", "some unsupported", "some not checked", "none supported", "not checked", "no claim"
-    ]
+    decision: Support
     why: str
 
     @property
@@ -66,26 +69,13 @@ class CheckedDraft:
 
     def recorded(self) -> Critique:
         """Return the output stored on the span."""
-        return Critique(
-            self.draft,
-            tuple(
-                Criticised(
-                    unmarked(one.text),
-                    one.supported,
-                    one.passages[0] if one.passages else None,
-                    one.probability,
-                    one.evidence,
-                    one.why,
-                )
-                for one in self.claims
-            ),
-            self.share,
-            "",
-            None,
-            self.decision,
-            ways(type(self)),
-            self.why,
-        )
+        claims = []
+        for one in self.claims:
+            passage = one.passages[0] if one.passages else None
+            said, judged = unmarked(one.text), (one.probability, one.evidence, one.why)
+            claims.append(Criticised(said, one.supported, passage, *judged))
+        decided = (self.decision, ways(type(self)), self.why)
+        return Critique(self.draft, tuple(claims), self.share, "", None, *decided)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +111,12 @@ class CheckClaims(Generate):
         right = sum(one.supported is True for one in claims)
         unread = sum(one.supported is None for one in claims)
         why = f"{right} of {len(claims)} claims supported" + (f", {unread} not checked" if unread else "")
+        decision: Support = "some unsupported" if right else "none supported"
         if unread == len(claims):
-            return CheckedDraft(draft.text, claims, "not checked", why)
-        if right == len(claims):
-            return CheckedDraft(draft.text, claims, "all supported", why)
-        if right + unread == len(claims):
-            return CheckedDraft(draft.text, claims, "some not checked", why)
-        return CheckedDraft(draft.text, claims, "some unsupported" if right else "none supported", why)
+            decision = "not checked"
+        elif right + unread == len(claims):
+            decision = "some not checked" if unread else "all supported"
+        return CheckedDraft(draft.text, claims, decision, why)
 
     @step("EVALUATOR", "check a claim", returns=Claim)
     def check_claim(self, text: str, sentence: str, hits: Ranking, threshold: float) -> Claim:
@@ -137,21 +126,20 @@ class CheckClaims(Generate):
         read = {n: hits[n - 1] for n in cited}
         shown = self._nearest(said, {n: hit.passage.text for n, hit in read.items()}, HELD_AGAINST)
         quotes = "\n".join(between(n, read[n].passage.title, quote) for n, quote in shown.items())
-        evidence = " … ".join(shown.values())
-        numbers = tuple(n for n in markers(sentence) if n in read)
+        about = (sentence, tuple(n for n in markers(sentence) if n in read), " … ".join(shown.values()))
         whole = " ".join((text, *(f"{hit.passage.title} {hit.passage.text}" for hit in read.values())))
         if made_up := unknown_numbers(said, whole):
             why = f"{', '.join(made_up)} stands neither in the passages cited nor in the question"
-            return Claim(sentence, numbers, evidence, None, False, why)
+            return Claim(*about, None, False, why)
         reply = self._ask_yes_or_no(CLAIM, passages=quotes, question=text, claim=in_line(said))
         found = odds(reply, ("yes", "no"))
         if found is None:
             why = f"not checked: neither Yes nor No but {reply.text[:40]!r}"
-            return Claim(sentence, numbers, evidence, None, None, why)
+            return Claim(*about, None, None, why)
         share = found.of["yes"]
         enough = share >= threshold
         why = f"P(Yes) {share:.2f} is {'at least' if enough else 'below'} {threshold:.2f}, by {found.by}"
-        return Claim(sentence, numbers, evidence, share, enough, why)
+        return Claim(*about, share, enough, why)
 
     @step("CHAIN", "revise or keep", returns=Revision)
     def revise(self, checked: CheckedDraft, done: int, rounds: int, lacking: str) -> Revision:
@@ -237,14 +225,8 @@ class CheckClaims(Generate):
             draft = Draft(NOT_ANSWERED, abstained=True, shown=draft.shown)
         shares = tuple(one.share for one in checked)
         told = ", ".join("none" if share is None else f"{share:.0%}" for share in shares) or "none"
-        self.span.output = DraftChoice(
-            at + 1,
-            len(drafts),
-            f"draft {at + 1} of {len(drafts)}",
-            reason,
-            f"{reason}; claims supported by draft: {told}",
-            shares,
-        )
+        why, decision = f"{reason}; claims supported by draft: {told}", f"draft {at + 1} of {len(drafts)}"
+        self.span.output = DraftChoice(at + 1, len(drafts), decision, reason, why, shares)
         return draft
 
     def _draft(self, parts: Sequence[str], hits: Ranking) -> Draft:

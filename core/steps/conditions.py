@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from calendar import month_name
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -60,14 +60,23 @@ class Conditions(Retrieve):
         fields = corpus.metadata.fields
         found: list[FilterRead] = []
         held = self.context.where
+        named: Sequence[Named] = ()
         if not fields:
             self.span.attributes["note"] = f"the documents of corpus {corpus.name} have no metadata"
         else:
             named = read(text, fields) if by == "rules" else self._asked(text, fields)
-            for one in named:
-                alone, why = self._usable(one.filter, held)
-                found.append(FilterRead(one.filter, one.words, alone, why))
-                held = held if why else (*held, one.filter)
+        for one in named:
+            alone, why = 0, ""
+            try:
+                alone = self._met((one.filter,))
+            except BadInput as error:
+                why = str(error)
+            if not alone:
+                why = why or "no passage meets it"
+            elif not self._met((*held, one.filter)):
+                why = f"none is left together with {described(held)}"
+            found.append(FilterRead(one.filter, one.words, alone, why))
+            held = held if why else (*held, one.filter)
         return FiltersRead(tuple(found), self._met(held), corpus.size, by)
 
     @step("RERANKER", "weigh by age", returns=Ranking)
@@ -98,27 +107,12 @@ class Conditions(Retrieve):
             factor = 0.5 ** (age / half_life)
             weighed.append((hit.score * factor, at, age, factor))
         weighed.sort(key=lambda one: (-one[0], hits[one[1]].passage.id))
-        self.span.output = Reordered(
-            f"age by {field.name}",
-            tuple(
-                Reranked(hits[at].passage.id, at + 1, hits[at].score, score, {"age in days": (age, factor)})
-                for score, at, age, factor in weighed
-            ),
-            scored=len(hits),
+        moved = tuple(
+            Reranked(hits[at].passage.id, at + 1, hits[at].score, score, {"age in days": (age, factor)})
+            for score, at, age, factor in weighed
         )
+        self.span.output = Reordered(f"age by {field.name}", moved, scored=len(hits))
         return tuple(Hit(hits[at].passage, score) for score, at, _, _ in weighed)
-
-    def _usable(self, one: Filter, held: tuple[Filter, ...]) -> tuple[int, str]:
-        """Return how many passages match a condition, and why it cannot be combined with `held` ("" if it
-        can).
-        """
-        try:
-            alone = self._met((one,))
-        except BadInput as error:
-            return 0, str(error)
-        if not alone:
-            return 0, "no passage meets it"
-        return alone, "" if self._met((*held, one)) else f"none is left together with {described(held)}"
 
     def _met(self, where: Sequence[Filter]) -> int:
         allowed = self.context.corpus.allowed(where)
@@ -126,8 +120,10 @@ class Conditions(Retrieve):
 
     def _asked(self, text: str, fields: Sequence[Field]) -> list[Named]:
         """Ask the model for conditions, and keep those that name an existing field and value."""
-        shown = fields[:FIELDS]
-        form = _form([one.name for one in shown])
+        lines = []
+        for field in fields[:FIELDS]:
+            values = ", ".join(value[:MAX_VALUE_CHARS] for value in field.values[:VALUES])
+            lines.append(f"{field.name} ({field.kind}): {values}")
 
         def wrong(reply: str) -> str | None:
             read = read_form(WrittenConditions, reply)
@@ -136,11 +132,11 @@ class Conditions(Retrieve):
         reply = self._ask(
             CONDITIONS,
             max_tokens=150,
-            schema=strict_schema(form),
+            schema=strict_schema(_form([one.name for one in fields[:FIELDS]])),
             unusable=wrong,
             reuse_prefix=True,
             question=text,
-            fields="\n".join(map(_in_prompt, shown)),
+            fields="\n".join(lines),
         )
         read = read_form(WrittenConditions, reply.text)
         if isinstance(read, str):
@@ -148,32 +144,24 @@ class Conditions(Retrieve):
             return []
         found, refused = [], []
         for one in read.filters[:MAX_CONDITIONS]:
-            if not one.field:
-                refused.append("a condition without a field")
-                continue
             try:
+                if not one.field:
+                    raise BadInput("a condition without a field")
                 made = Filter(one.field, operator_of(one.operator), (one.value[:LONGEST_VALUE],))
+                found.append(Named(made, ""))
             except BadInput as error:
                 refused.append(str(error))
-                continue
-            found.append(Named(made, ""))
         if refused:
             self.span.attributes["refused"] = refused
         return found
-
-
-def _in_prompt(field: Field) -> str:
-    values = ", ".join(value[:MAX_VALUE_CHARS] for value in field.values[:VALUES])
-    return f"{field.name} ({field.kind}): {values}"
 
 
 def _form(fields: Sequence[str]) -> type[BaseModel]:
     """Build the reply schema: conditions on some of `fields`."""
     names: Any = Literal[tuple(fields)]
     operators: Any = Literal[tuple(one for one in get_args(Operator) if one != "in")]
-    condition: Any = create_model(
-        "Condition", field=(names, ...), operator=(operators, ...), value=(str, ...)
-    )
+    parts: Any = {"field": (names, ...), "operator": (operators, ...), "value": (str, ...)}
+    condition: Any = create_model("Condition", **parts)
     return create_model("Conditions", filters=(list[condition], ...))
 
 
@@ -206,10 +194,7 @@ _NO_LONGER = re.compile(
     rf"|\b(?:{_DOCUMENT})\s+(?:that\s+)?(?:was|were|is|are|has been)\s+(?:{'|'.join(OVER)})\b",
     re.IGNORECASE,
 )
-_BY = (
-    rf"\b(?:(?:owned|maintained|kept|{_WRITTEN}|{_DOCUMENT})\s+(?:by|of|from)|according to)"
-    r"\s+(?:the\s+)?"
-)
+_BY = rf"\b(?:(?:owned|maintained|kept|{_WRITTEN}|{_DOCUMENT})\s+(?:by|of|from)|according to)\s+(?:the\s+)?"
 _WRITTEN_OUT = re.compile(r"(?<!\S)([\w.-]{1,40}?)(!=|!~|<=|>=|=|<|>|~|:)(\"[^\"]{1,200}\"|[^\s?]{1,200})")
 _VERSION = re.compile(r"\b(?:version|release|v)\.?\s*(\d+(?:\.\d+){1,5})\b", re.IGNORECASE)
 
@@ -226,13 +211,7 @@ def read(text: str, fields: Sequence[Field]) -> tuple[Named, ...]:
     """Find the conditions on documents that `text` names, using the available `fields`, in the order of the
     question: one per field, but for dates and numbers one per comparison operator.
     """
-    rules: tuple[Callable[[str, Sequence[Field]], Iterator[tuple[int, Named]]], ...] = (
-        _explicit,
-        _dates,
-        _states,
-        _versions,
-        _names,
-    )
+    rules = (_explicit, _dates, _states, _versions, _names)
     found = sorted((one for rule in rules for one in rule(text, fields)), key=lambda one: one[0])
     ranged = {field.name for field in fields if field.kind != "text"}  # which may have two bounds
     first: dict[tuple[str, str], Named] = {}
@@ -269,14 +248,11 @@ def _dates(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:
 def _states(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:
     """Find conditions on validity, if a field marks which documents no longer apply."""
     marked: list[tuple[int, Field, str]] = []  # documents that no longer apply, the field that says so, how
-    for field in fields:
-        if field.kind != "text":
-            continue
+    for field in (one for one in fields if one.kind == "text"):
         over = {at: w for at, v in enumerate(field.values[:MAX_FIELD_VALUES]) for w in OVER if w in v.lower()}
         if over:
-            marked.append(
-                (sum(field.counts[at] for at in over), field, next(w for w in OVER if w in over.values()))
-            )
+            word = next(w for w in OVER if w in over.values())
+            marked.append((sum(field.counts[at] for at in over), field, word))
     if not marked:
         return
     _, field, word = max(marked, key=lambda one: one[0])  # one document's odd value decides nothing
@@ -287,9 +263,8 @@ def _states(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:
 
 
 def _versions(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:
-    field = next((one for one in fields if one.kind == "version"), None)
-    if field is None:
-        field = next((one for one in fields if one.name.lower() == "version"), None)
+    named = (one for one in fields if one.name.lower() == "version")
+    field = next((one for one in fields if one.kind == "version"), next(named, None))
     if field is not None and (match := _VERSION.search(text)):
         yield match.start(), Named(Filter(field.name, "=", (match[1],)), match[0])
 

@@ -133,19 +133,14 @@ class AskConfidence(StepBase):
         by: How = how
         if sure is None:
             if how != "verbalised":
-                self.span.attributes["note"] = (
-                    "the endpoint gave no token probabilities, so the model stated its confidence"
-                )
+                note = "the endpoint gave no token probabilities, so the model stated its confidence"
+                self.span.attributes["note"] = note
             by, sure = "verbalised", self.stated_confidence(text, unaided.text)
         if sure is None:
             why = "the model stated no confidence, so it is not trusted"
             return Confidence("retrieve", why, None, by, threshold)
-        enough = sure >= threshold
-        return Confidence(
-            "answer without retrieval" if enough else "retrieve",
-            f"{METHOD_WORDS[by]} {sure:.2f} is {'at least' if enough else 'below'} {threshold:g}"
-            + (": nothing was searched" if enough else ""),
-            sure,
-            by,
-            threshold,
-        )
+        if sure >= threshold:
+            why = f"{METHOD_WORDS[by]} {sure:.2f} is at least {threshold:g}: nothing was searched"
+            return Confidence("answer without retrieval", why, sure, by, threshold)
+        why = f"{METHOD_WORDS[by]} {sure:.2f} is below {threshold:g}"
+        return Confidence("retrieve", why, sure, by, threshold)

@@ -167,24 +167,12 @@ class Evaluate(RerankSteps):
             for hit in pool
         )
         shares = [sum(weight for term, weight in asked if term in have) / total for have in texts]
-        rows = np.column_stack(
-            [
-                cosine,
-                found.raw["bm25"] / total,
-                shares,
-                maxsim,
-                cosine - cosine.mean(),
-                maxsim - maxsim.mean(),
-                np.full(len(pool), math.log1p(len(asked))),
-            ]
-        )[: len(hits)].tolist()
+        bm25, words = found.raw["bm25"] / total, np.full(len(pool), math.log1p(len(asked)))
+        above = (cosine - cosine.mean(), maxsim - maxsim.mean())
+        rows = np.column_stack([cosine, bm25, shares, maxsim, *above, words])[: len(hits)].tolist()
         values = tuple(tuple(round(float(value), 6) for value in row) for row in rows)
-        self.span.output = Pass(
-            [
-                {"id": hit.passage.id, **dict(zip(FEATURES, row, strict=True))}
-                for hit, row in zip(hits, values, strict=True)
-            ]
-        )
+        named = [dict(zip(FEATURES, row, strict=True)) for row in values]
+        self.span.output = Pass([{"id": hit.passage.id, **row} for hit, row in zip(hits, named, strict=True)])
         return values
 
     @step("EVALUATOR", "grade and decide", returns=Grading)

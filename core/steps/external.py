@@ -23,7 +23,7 @@ from core.domain.outputs import (
     Search,
     Written,
 )
-from core.domain.types import Answer, Hit, Link, Origin, Passage, Query, Ranking, Tokens, TracedTuple
+from core.domain.types import Answer, Hit, Link, Origin, Query, Ranking, Tokens, TracedTuple
 from core.steps.base import ExternalReply
 from core.steps.generate import Generate
 
@@ -63,9 +63,8 @@ class AskExternal(Generate):
         reply = given.reply
         if reply.rewritten:
             with trace.span(f"rewritten by {name}", "LLM") as span:
-                span.output = Rewrite(
-                    query.text, reply.rewritten, "question" if len(reply.rewritten) == 1 else "variants"
-                )
+                one = len(reply.rewritten) == 1
+                span.output = Rewrite(query.text, reply.rewritten, "question" if one else "variants")
                 span.attributes["time"] = "part of the call"
         ranking = self._final(name, query, reply, stages, final)
         if reply.answer is None:
@@ -108,10 +107,9 @@ class AskExternal(Generate):
             if reply.usage is not None:
                 span.tokens = Tokens(reply.usage.prompt, reply.usage.completion)
                 span.calls = reply.usage.calls
-            if reply.stages:
-                span.attributes["stages"] = f"{REPORTED}: {', '.join(stage.name for stage in reply.stages)}"
-            else:
-                span.attributes["stages"] = "none reported: what happened inside cannot be looked at"
+            told = f"{REPORTED}: {', '.join(stage.name for stage in reply.stages)}"
+            none = "none reported: what happened inside cannot be looked at"
+            span.attributes["stages"] = told if reply.stages else none
             trace.stand_at(span.start_ms)
             stages = self._stages(reply.stages, matched)
             trace.stand_at(ended)  # what was done here with the reply is no time of the pipeline
@@ -150,7 +148,8 @@ class AskExternal(Generate):
         """Record the pipeline's final list, linked to the stages' lists that no other stage consumed."""
         ranking = _ranking(final, reply.hits)
         taken = {at for stage in reply.stages for at in stage.sources}
-        given = [one for at, one in enumerate(stages) if one is not None and at not in taken]
+        untaken = [at for at, one in enumerate(stages) if one is not None and at not in taken]
+        given = [one for at in untaken if (one := stages[at]) is not None]
         links = _links(ranking, given) if given else ()
         with self.context.trace.span(f"result of {name}", "RETRIEVER", {}, links) as span:
             span.attributes["time"] = "part of the call"
@@ -159,14 +158,7 @@ class AskExternal(Generate):
             if not given:
                 span.output = Search((query.text,))
             elif len(given) > 1:
-                span.output = Fusion(
-                    "reported",
-                    tuple(
-                        reply.stages[at].name
-                        for at, one in enumerate(stages)
-                        if one is not None and at not in taken
-                    ),
-                )
+                span.output = Fusion("reported", tuple(reply.stages[at].name for at in untaken))
             span.hits = tuple((hit.passage.id, hit.score) for hit in ranking)
             self.context.trace.keep(ranking)
         return TracedTuple(ranking, Origin(span.id, 0, len(ranking)))
@@ -241,23 +233,12 @@ def _stage_output(stage: PipelineStage, ranking: Ranking, given: Sequence[_Liste
 
 
 def _output(name: str, door: str, given: ExternalReply, final: Matched, matching_ms: float) -> External:
-    rules = Counter[str](rule for rule in final.rules if rule is not None)
-    return External(
-        name,
-        door,
-        len(final.rules),
-        sum(rules.values()),
-        dict(rules),
-        tuple(_unmatched(final)),
-        final.in_words(),
-        round(matching_ms, 3),
-        tuple(stage.name for stage in given.reply.stages),
-        given.reply.scored,
-        given.inside_ms,
-        given.made,
-        given.reply.ignored,
-        tuple(_returned(given.reply.hits, final)),
-    )
+    reply, rules = given.reply, Counter[str](rule for rule in final.rules if rule is not None)
+    unmatched = tuple(one.passage.id for one in final.placed if one.rule is None)
+    stages = tuple(stage.name for stage in reply.stages)
+    matched = (len(final.rules), sum(rules.values()), dict(rules), unmatched, final.in_words())
+    told = (stages, reply.scored, given.inside_ms, given.made, reply.ignored)
+    return External(name, door, *matched, round(matching_ms, 3), *told, tuple(_returned(reply.hits, final)))
 
 
 def _returned(hits: Sequence[ForeignHit], final: Matched) -> Iterator[ReturnedHit]:
@@ -268,8 +249,3 @@ def _returned(hits: Sequence[ForeignHit], final: Matched) -> Iterator[ReturnedHi
         start, end = found.span or (None, None)
         text = "" if found.span else hit.text
         yield ReturnedHit(own(hit).id, score, found.doc, start, end, found.ids, text)
-
-
-def _unmatched(final: Matched) -> list[str]:
-    found: list[Passage] = [one.passage for one in final.placed if one.rule is None]
-    return [passage.id for passage in found]

@@ -35,10 +35,7 @@ class FoundOrAll(Decided):
     ways: tuple[str, ...]  # the second one depends on the corpus
 
     SCORE = "score"
-    FIRES = (
-        ("read the whole corpus", "answer from what was found"),
-        ("abstain", "answer from what was found"),
-    )
+    FIRES = tuple((way, "answer from what was found") for way in ("read the whole corpus", "abstain"))
 
 
 class FullContext(Generate):
@@ -93,9 +90,8 @@ class FullContext(Generate):
         score = enough.score if enough else None
         if enough is not None and enough.decision == "answer":
             return FoundOrAll("answer from what was found", enough.why, score, threshold, ways)
-        why = (
-            f"{enough.why if enough else 'nothing was found'}; {lack or 'the whole corpus fits the context'}"
-        )
+        why = enough.why if enough else "nothing was found"
+        why += f"; {lack or 'the whole corpus fits the context'}"
         return FoundOrAll(other, why, score, threshold, ways)
 
     @step("LLM", "answer from the whole corpus", returns=Draft)
@@ -133,9 +129,8 @@ class FullContext(Generate):
         """
         self.span.output = Selection("named", why="those the answer cites")
         if not citations:
-            self.span.attributes["note"] = (
-                "the answer cites no passage, and nothing was searched: none is listed"
-            )
+            note = "the answer cites no passage, and nothing was searched: none is listed"
+            self.span.attributes["note"] = note
         known = {hit.passage.id: hit.passage for hit in hits}
         return tuple(Hit(known[id], 1 / place) for place, id in enumerate(citations, 1))
 

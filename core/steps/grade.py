@@ -122,13 +122,11 @@ class Judge(StepBase):
         grades = {grade.id: grade for grade in verdict.grades}
         found = [(at, hit, grades[hit.passage.id]) for at, hit in enumerate(hits, 1)]
         best = sorted(found, key=lambda one: 1.0 if one[2].grade is None else -one[2].grade)
-        self.span.output = Rerank(
-            verdict.evaluator,
-            tuple(
-                Reranked(hit.passage.id, at, hit.score, grade.grade, {}, grade.state, grade.why)
-                for at, hit, grade in best
-            ),
+        moved = tuple(
+            Reranked(hit.passage.id, at, hit.score, grade.grade, {}, grade.state, grade.why)
+            for at, hit, grade in best
         )
+        self.span.output = Rerank(verdict.evaluator, moved)
         return tuple(Hit(hit.passage, -1.0 if grade.grade is None else grade.grade) for _, hit, grade in best)
 
     @step("CHAIN", CHECKED, returns=DecisionWorth)
@@ -194,9 +192,6 @@ def yes_or_no(answer: Completion) -> TokenProbabilities | None:
         word = token.strip().strip(".,!*\"'").lower()
         if word in mass:
             mass[word] += math.exp(logprob)
-    total = sum(mass.values())
-    return (
-        TokenProbabilities({word: part / total for word, part in mass.items()}, "probabilities")
-        if total
-        else None
-    )
+    if total := sum(mass.values()):
+        return TokenProbabilities({word: part / total for word, part in mass.items()}, "probabilities")
+    return None

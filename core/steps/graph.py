@@ -50,12 +50,10 @@ class WalkGraph(StepBase):
                 mean = sum(cosine for cosine, _ in by) / len(by)
                 seeds[at] = _seed(index, at, max(mean, 1e-6), "relation", by[0][1])
         if not seeds:
-            self.span.attributes["note"] = (
-                "the question names nothing that the graph has: passages are ranked by dense alone"
-            )
-        return Entities(
-            tuple(sorted(seeds.values(), key=lambda one: (-one.weight, one.node))), tuple(lacking)
-        )
+            note = "the question names nothing that the graph has: passages are ranked by dense alone"
+            self.span.attributes["note"] = note
+        heaviest = sorted(seeds.values(), key=lambda one: (-one.weight, one.node))
+        return Entities(tuple(heaviest), tuple(lacking))
 
     @step("RETRIEVER", "walk the graph", returns=Ranking)
     def walk(
@@ -92,28 +90,16 @@ class WalkGraph(StepBase):
         visited = [at for at in dict.fromkeys([*seeds, *best]) if walked.scores[at] > 0][:PHRASES]
         nodes = [*visited, *(count + rows[:PASSAGES]).tolist()]
         names = [index.phrases[node] for node in nodes if node < count] + [one.id for one in passages]
-        self.span.output = Search(
-            walk=Walk(
-                tuple(
-                    Node(
-                        name,
-                        "phrase" if node < count else "passage",
-                        float(walked.scores[node]),
-                        float(begin[node]),
-                    )
-                    for node, name in zip(nodes, names, strict=False)
-                ),
-                tuple(Edge(*edge) for edge in index.between(nodes)),
-                damping,
-                walked.iterations,
-                walked.change,
-                int((restart > 0).sum()),
-                count,
-                corpus.size,
-                index.edges,
-            ),
-            where=self.context.where,
+        kept = tuple(
+            Node(
+                name, "phrase" if node < count else "passage", float(walked.scores[node]), float(begin[node])
+            )
+            for node, name in zip(nodes, names, strict=False)
         )
+        edges = tuple(Edge(*edge) for edge in index.between(nodes))
+        took = (damping, walked.iterations, walked.change, int((restart > 0).sum()))
+        walk = Walk(kept, edges, *took, count, corpus.size, index.edges)
+        self.span.output = Search(walk=walk, where=self.context.where)
         return tuple(
             Hit(passage, float(walked.scores[count + row]))
             for passage, row in zip(passages, rows.tolist(), strict=True)

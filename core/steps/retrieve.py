@@ -183,11 +183,8 @@ class Retrieve(StepBase):
         """Return the `k` of `first` with the highest inner product with `vector`; ties break by id."""
         scores = (self.vectors_of(first) @ np.asarray(vector)).tolist()
         order = sorted(range(len(first)), key=lambda at: (-scores[at], first[at].passage.id))[:k]
-        self.span.output = Reordered(
-            "exact inner product",
-            tuple(Reranked(first[at].passage.id, at + 1, first[at].score, scores[at]) for at in order),
-            scored=len(first),
-        )
+        moved = tuple(Reranked(first[at].passage.id, at + 1, first[at].score, scores[at]) for at in order)
+        self.span.output = Reordered("exact inner product", moved, scored=len(first))
         return tuple(Hit(first[at].passage, scores[at]) for at in order)
 
     def nearest_key(self, need: Need, vector: Vector, k: int = POOL) -> Ranking:
