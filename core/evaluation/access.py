@@ -243,9 +243,8 @@ def audit_access(
         if canaries:
             asking.with_canaries(engine, corpus, _plant(corpus, rules, group, canaries, home), home)
     if not any(found.asked.values()):
-        raise BadInput(
-            "no route could be asked: " + "; ".join(f"{name}: {why}" for name, why in found.problems.items())
-        )
+        problems = "; ".join(f"{name}: {why}" for name, why in found.problems.items())
+        raise BadInput(f"no route could be asked: {problems}")
     return found
 
 

@@ -147,9 +147,7 @@ def reliability(grades: Sequence[float], positive: Sequence[bool], bins: int = 1
     from sklearn.calibration import calibration_curve
 
     if len(grades) != len(positive) or not grades:
-        raise BadInput(
-            f"{len(grades)} grades and {len(positive)} labels; give the same number of both, at least one"
-        )
+        raise BadInput(f"{len(grades)} grades and {len(positive)} labels; give as many of both, at least one")
     if not all(0 <= grade <= 1 for grade in grades):
         wrong = next(grade for grade in grades if not 0 <= grade <= 1)
         raise BadInput(f"a grade of {wrong!r}; grades are from 0 to 1")

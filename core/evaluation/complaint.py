@@ -30,11 +30,9 @@ def suggested(run: Run, route: str, passage: str | None = None) -> str:
     if result is None:
         return "other"
     if passage is None:
-        return (
-            "wrong answer"
-            if result.answer and not result.abstained
-            else ("should have answered" if result.abstained else "not found")
-        )
+        if result.abstained:
+            return "should have answered"
+        return "wrong answer" if result.answer else "not found"
     ranks = {hit.passage.id: at for at, hit in enumerate(result.hits, 1)}
     if passage in ranks:
         return "ranked too low" if ranks[passage] > DEPTH else "wrong answer" if result.answer else "other"

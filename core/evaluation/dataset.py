@@ -156,9 +156,7 @@ class LabelledSet:
     def __post_init__(self) -> None:
         counted = Counter(question.id for question in self.questions)
         if twice := [id for id, count in counted.items() if count > 1]:
-            raise BadInput(
-                f"{self.name}: {len(twice)} ids belong to several questions, for example {twice[0]!r}"
-            )
+            raise BadInput(f"{self.name}: {len(twice)} ids belong to several questions, such as {twice[0]!r}")
 
     def labelled(self, question_id: str) -> bool:
         """Return whether some passage is relevant, so that finding it can be measured."""
@@ -235,9 +233,8 @@ def of_mode(found: F, mode: str | None) -> F:
         return found
     known = sorted({question.mode for question in found.questions if question.mode})
     if mode not in known:
-        raise BadInput(
-            f"{found.name} has no questions of mode {mode!r}; it has: {', '.join(known) or 'none'}"
-        )
+        there = ", ".join(known) or "none"
+        raise BadInput(f"{found.name} has no questions of mode {mode!r}; it has: {there}")
     return replace(found, questions=tuple(q for q in found.questions if q.mode == mode))
 
 
@@ -250,14 +247,9 @@ def beir(folder: Path, *, split: str = "test") -> LabelledSet:
     """
     have = {file.stem: file for file in sorted((folder / "qrels").glob("*.tsv"))}
     if not have:
-        raise BadInput(
-            f"no relevance judgements: looked for {folder / 'qrels' / f'{split}.tsv'} "
-            "(tab-separated: query-id, corpus-id, score)"
-        )
+        raise BadInput(f"no relevance judgements: looked for {folder / 'qrels' / f'{split}.tsv'}")
     if split != "all" and split not in have:
-        raise BadInput(
-            f"no judgements for split {split!r} in {folder / 'qrels'}; there are: {', '.join(have)}, all"
-        )
+        raise BadInput(f"no judgements for split {split!r} in {folder}; there are: {', '.join(have)}, all")
     if not (folder / "queries.jsonl").is_file():
         raise BadInput(f"no questions: looked for {folder / 'queries.jsonl'}")
     qrels: Qrels = {}
@@ -277,9 +269,7 @@ def beir(folder: Path, *, split: str = "test") -> LabelledSet:
         if str(item["_id"]) in qrels or _metadata(item).get("answerable") is False
     ]
     if not any(question.id in qrels for question in questions):
-        raise BadInput(
-            f"no question of {folder / 'queries.jsonl'} is judged in qrels; its ids must be query-ids"
-        )
+        raise BadInput(f"no question of {folder / 'queries.jsonl'} is judged in qrels by its id")
     asked = {question.id for question in questions}
     kept = {qid: labels for qid, labels in qrels.items() if qid in asked}
     warnings = unknown_said(qrels, {str(item["_id"]) for item in items}) + conflicts_said(conflicts)
@@ -325,9 +315,8 @@ def written(
             name = label.doc if label.quote is None else f"{label.doc}: {label.quote[:60]}"
             grades.setdefault((question.id, name), set()).add(label.grade)
     if not questions:
-        raise BadInput(
-            f"{name}: no questions of split {split!r}; there are: {', '.join(sorted(splits)) or 'none'}, all"
-        )
+        there = ", ".join(sorted(splits)) or "none"
+        raise BadInput(f"{name}: no questions of split {split!r}; there are: {there}, all")
     said = conflicts_said({pair: several for pair, several in grades.items() if len(several) > 1})
     format, remarks = _about([one for one, _ in read])
     return Written(name, tuple(questions.values()), evidence, format, remarks, tuple(said))

@@ -57,10 +57,8 @@ class Executed:
         """Return a remark on the excluded questions, or None if nothing was excluded."""
         if not self.excluded:
             return None
-        return (
-            f"{METRIC} and {ANSWER}: {len(self.excluded)} questions are excluded, because their gold SQL "
-            f"does not run or returns too much, for example {self.excluded[0]!r}"
-        )
+        what = f"{len(self.excluded)} questions, such as {self.excluded[0]!r}, are excluded"
+        return f"{METRIC} and {ANSWER}: {what}, as their gold SQL does not run or returns too much"
 
 
 def measured(

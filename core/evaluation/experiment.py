@@ -79,9 +79,7 @@ def prepare(
     for run in spec.runs:
         own, _, file = run.partition("=")
         if run_files.used(own) is None:
-            raise BadInput(
-                f"route {own!r} is the file {file}, which cannot be asked: evaluate it again with eval --run"
-            )
+            raise BadInput(f"route {own!r} is the file {file}, which cannot be asked: give eval --run again")
     chosen, waiting = _routes(engine, spec)
     names = tuple(route.name for route in chosen)
     for name in spec.parameters:
@@ -122,10 +120,7 @@ def prepare(
     said += _seen(engine, corpus.name, chosen, parameters, drawn)
     remembering = [route.name for route in chosen if route.family == "memory"]
     if remembering and not any(question.query.history for question in drawn.questions):
-        said.append(
-            f"{', '.join(remembering)}: no question of this set has turns before it (`history`), so they"
-            " search as without a conversation"
-        )
+        said.append(f"{', '.join(remembering)}: no question of this set has turns before it (`history`)")
     said += _from_files(names, corpus, drawn)
     if theirs := [route.name for route in chosen if route.external and run_files.used(route.name) is None]:
         said.append(f"{', '.join(theirs)}: a pipeline of your own, whose time is measured from outside")
@@ -148,10 +143,7 @@ def _routes(engine: Engine, spec: Spec) -> tuple[list[Route], list[str]]:
     many = engine.corpus(spec.corpus).size >= MANY
     if spec.routes or not many or len(lacking) == len(chosen):
         return chosen, [f"{names}: passages are embedded while each question waits; to prepare: {make}"]
-    said = (
-        f"left out, as they would embed passages while each question waits: {names}. To measure them:"
-        f" {make}, or name them with --routes"
-    )
+    said = f"left out, as they would embed passages while each question waits: {names}; to measure: {make}"
     return [route for route in chosen if route.name not in lacking], [said]
 
 

@@ -124,9 +124,8 @@ def opened(folder: Path) -> Evaluation:
         figures = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         outcomes = outcomes_of(folder / JOURNAL)
     except FileNotFoundError as error:
-        raise BadInput(
-            f"{folder} contains no evaluation: {Path(str(error.filename)).name} is missing"
-        ) from None
+        missing = Path(str(error.filename)).name
+        raise BadInput(f"{folder} contains no evaluation: {missing} is missing") from None
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise BadInput(f"the evaluation in {folder} is damaged: {type(error).__name__}: {error}") from None
     asked = {q.id: outcomes[q.id] for q in labelled.questions if q.id in outcomes}

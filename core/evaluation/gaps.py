@@ -127,10 +127,7 @@ def find(
     states = [_state(evidence, test, labelled, one, outcomes) for one in labelled.questions]
     said = []
     if test.auc < TELLS:
-        said.append(
-            f"the test hardly tells gaps from misses on this corpus (AUC {test.auc:.2f}): read its gaps as "
-            "hints"
-        )
+        said.append(f"the test hardly tells gaps from misses here (AUC {test.auc:.2f}): read gaps as hints")
     if failed := {route for by in outcomes.values() for route, one in by.items() if one.status != "ok"}:
         said.append(f"{', '.join(sorted(failed))} failed on some questions, and counts there as no answer")
     return {
@@ -215,9 +212,8 @@ def calibrate(evidence: EvidenceSigns, labelled: LabelledSet | None, progress: P
         here = (found,) if own is None else ([own, *others], own.text.replace(text, " "))
         pairs.append((evidence.signs(text, *here), evidence.signs(text, others)))
     if len(pairs) < LEAST:
-        raise BadInput(
-            f"{evidence.corpus.name}: {len(pairs)} questions or sentences to calibrate on; {LEAST} are needed"
-        )
+        name = evidence.corpus.name
+        raise BadInput(f"{name}: {len(pairs)} questions or sentences to calibrate on; {LEAST} are needed")
     rows = np.array([_features(signs) for pair in pairs for signs in pair])
     there = np.tile([1, 0], len(pairs))
     model = LogisticRegression(C=10, max_iter=1000)
@@ -340,7 +336,5 @@ def _advice(kind: str, terms: Sequence[str], states: Sequence[QuestionState]) ->
     if not placed:
         return "no route returns the passage that answers"
     count, mean, best = min(placed)
-    return (
-        f"{best} comes nearest: it returns the passage for {-count} of {len(states)}, at rank {mean:.1f} on"
-        " average"
-    )
+    placed = f"{-count} of {len(states)}, at rank {mean:.1f} on average"
+    return f"{best} comes nearest: it returns the passage for {placed}"

@@ -140,9 +140,7 @@ def alone(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
     except Timeout:
-        raise BadInput(
-            f"another evaluation is writing to {folder}; wait until it ends, or choose another folder"
-        ) from None
+        raise BadInput(f"another evaluation is writing to {folder}; wait until it ends") from None
     except OSError as error:
         raise BadInput(f"--out {folder} cannot be written: {error.strerror or error}") from None
     try:

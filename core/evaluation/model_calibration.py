@@ -260,10 +260,8 @@ def of_dev(labelled: LabelledSet) -> LabelledSet:
     dev = tuple(question for question in labelled.questions if question.split == "dev")
     rest = dev or tuple(question for question in labelled.questions if question.split != "test")
     if not rest:
-        raise BadInput(
-            f"all {len(labelled.questions)} questions of {labelled.name} are of split test, which is kept "
-            "for the final measurement; ask for split test to choose on them all the same"
-        )
+        every = f"all {len(labelled.questions)} questions of {labelled.name}"
+        raise BadInput(f"{every} are of split test, kept for the final measurement; ask for split test")
     return replace(labelled, questions=rest)
 
 

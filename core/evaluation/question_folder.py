@@ -124,9 +124,7 @@ def read_qrels(path: Path) -> tuple[Qrels, Conflicts]:
         if not line.strip() or (number == 1 and cells[-1].strip() in ("score", "relevance", "rel", "grade")):
             continue
         if len(cells) not in (3, 4):
-            raise BadInput(
-                f"{path} line {number}: expected query-id, corpus-id, score between tabs; got {line[:60]!r}"
-            )
+            raise BadInput(f"{path} line {number}: expected query-id, corpus-id, score; got {line[:60]!r}")
         if (grade := whole_grade(cells[-1])) is None:
             raise BadInput(f"{path} line {number}: grade {cells[-1].strip()[:40]!r} is not a whole number")
         conflicts |= merge(qrels, {cells[0].strip(): {cells[-2].strip(): grade}}, conflicts)

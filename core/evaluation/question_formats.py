@@ -113,9 +113,7 @@ def read_columns(given: str | Iterable[str]) -> dict[str, str]:
     for part in (one for text in parts for one in text.split(",") if one.strip()):
         name, equals, column = (one.strip() for one in part.partition("="))
         if not equals or not column or name not in FIELDS:
-            raise BadInput(
-                f"--columns {part.strip()!r}: give FIELD=COLUMN with a field of {', '.join(FIELDS)}"
-            )
+            raise BadInput(f"--columns {part.strip()!r}: give FIELD=COLUMN, FIELD of {', '.join(FIELDS)}")
         found[name] = composed(column)
     return found
 
@@ -219,9 +217,8 @@ def _convert(rows: Sequence[Row], flat: Sequence[tuple[str, _Flat]], format: For
             out.append((where, native))
     if not out:
         asked = ", ".join(column for column, _ in there.values() if "." not in column) or "none"
-        raise BadInput(
-            f"{flat[0][0] if flat else 'the file'}: no question in it; {NAME_THEM}; it has: {asked}"
-        )
+        where = flat[0][0] if flat else "the file"
+        raise BadInput(f"{where}: no question in it; {NAME_THEM}; it has: {asked}")
     if again:
         remarks.append(f"{again} rows repeat a question: their labels were put together")
     if empty:

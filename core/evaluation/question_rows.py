@@ -76,10 +76,8 @@ def _delimited(path: Path) -> Iterator[Row]:
     try:
         for row in reader:
             if None in row:
-                raise BadInput(
-                    f"{path} line {reader.line_num}: more cells than the header; put a cell that holds a"
-                    " comma into quotes"
-                )
+                where = f"{path} line {reader.line_num}"
+                raise BadInput(f"{where}: more cells than the header; put a cell with a comma into quotes")
             if any(row.values()):
                 yield f"{path} line {reader.line_num}", {str(k).strip(): v for k, v in row.items()}
     except csv.Error as error:

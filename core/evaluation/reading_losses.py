@@ -112,9 +112,8 @@ def _unread(doc: str, quote: str, corpus: ReadCorpus) -> str:
             return f"It is in what was left out of {record.file}: {why}."
     if record.unread_pages:
         pages = ", ".join(map(str, record.unread_pages[:20]))
-        return (
-            f"{record.file} has pages of pictures without text that were not read: {pages} of {record.pages}."
-        )
+        of = f"{pages} of {record.pages}"
+        return f"{record.file} has pages of pictures without text that were not read: {of}."
     return ""
 
 

@@ -75,9 +75,8 @@ def read(
     if folder is not None and folder.is_dir() and (folder / QUESTIONS).is_file() and databases(folder):
         return with_tables(dataset.written([folder / QUESTIONS], name=corpus, split=split), folder)
     raise BadInput(
-        f"{folder or corpus}: no questions; give a BEIR folder (corpus.jsonl, queries.jsonl, qrels/test.tsv),"
-        f" a folder with a database and {QUESTIONS},"
-        f" {' or '.join(BUILT_IN)}, or a corpus with --questions FILE"
+        f"{folder or corpus}: no questions; give a BEIR folder, a folder with a database and {QUESTIONS}, "
+        f"{' or '.join(BUILT_IN)}, or a corpus with --questions FILE"
     )
 
 
@@ -120,9 +119,7 @@ def tie(found: Found, corpus: LabelledCorpus) -> tuple[LabelledSet, list[str]]:
     labelled, unknown = with_judgements(found, corpus)
     said = list(found.warnings)
     if unknown:
-        said.append(
-            f"{len(unknown)} judged ids are not in corpus {corpus.name}, for example {min(unknown)!r}"
-        )
+        said.append(f"{len(unknown)} judged ids are not in corpus {corpus.name}, such as {min(unknown)!r}")
     own = corpus.by_ids([question.id for question in labelled.questions]) if labelled.drop_self else {}
     if own := {id: one for id, one in own.items() if id not in labelled.qrels.get(id, {})}:
         said.append(

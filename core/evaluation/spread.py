@@ -89,10 +89,8 @@ class Spread:
             raise BadInput(f"route {files[0]!r} is a file of replies: evaluate it without workers")
         given = [one for one in own if one.given == "command"]
         if given and not self._place.local:
-            raise BadInput(
-                f"route {given[0].name!r} was given on the command line of this machine; to ask it on "
-                f"others, put it into the settings file of each as [external.{given[0].name}]"
-            )
+            name = given[0].name
+            raise BadInput(f"route {name!r} was given on the command line; others need [external.{name}] set")
         corpus, gaps = self._engine.corpus(plan.corpus), missing(self._engine, plan.corpus)
         return {
             "plan": to_jsonable_python(plan),
@@ -158,20 +156,16 @@ def _check(engine: _Worker, plan: Plan, payload: Mapping[str, Any]) -> None:
     try:
         corpus = engine.corpus(plan.corpus)
     except RouteScopeError as error:
-        raise Unavailable(
-            f"{where} has no corpus {plan.corpus} in {engine.settings.home} ({error}); "
-            "copy the indexes there, or build the corpus there"
-        ) from None
+        home = engine.settings.home
+        raise Unavailable(f"{where} has no corpus {plan.corpus} in {home} ({error}); copy it there") from None
     if corpus.fingerprint != payload["fingerprint"]:
+        there = f"fingerprint {corpus.fingerprint}, wanted {payload['fingerprint']}"
         raise Unavailable(
-            f"{where} has another state of corpus {plan.corpus} (fingerprint {corpus.fingerprint}, wanted "
-            f"{payload['fingerprint']}); copy the index there, or build it there from the same documents"
+            f"{where} has another state of corpus {plan.corpus} ({there}); copy the index there"
         )
     if _chosen(engine.settings.home, plan.corpus) != payload["chosen"]:
-        raise Unavailable(
-            f"{where} has other thresholds or fitted weights for corpus {plan.corpus} in "
-            f"{engine.settings.home}; copy the folders {', '.join(CHOSEN)} there"
-        )
+        what = f"other thresholds or fitted weights for corpus {plan.corpus} in {engine.settings.home}"
+        raise Unavailable(f"{where} has {what}; copy the folders {', '.join(CHOSEN)} there")
     engine.embedder(corpus.info.embedder)  # loaded once, and no route's own time
     gaps = missing(engine, plan.corpus)
     for name, need in _needs(plan):

@@ -130,15 +130,11 @@ def read_traffic(
     if counted["without"]:
         warnings.append(f"{counted['without']} traces without a usable question are left out")
     if counted["unmatched"]:
-        warnings.append(
-            f"{counted['unmatched']} of {counted['shown']} shown passages are not in corpus {corpus.name}: "
-            "they count as different"
-        )
+        few = f"{counted['unmatched']} of {counted['shown']} shown passages"
+        warnings.append(f"{few} are not in corpus {corpus.name}: they count as different")
     if counted["bare"]:
-        warnings.append(
-            f"{counted['bare']} traces show no passage of corpus {corpus.name}: their questions are compared "
-            "between candidates only"
-        )
+        what = f"{counted['bare']} traces show no passage of corpus {corpus.name}"
+        warnings.append(f"{what}: their questions are compared between candidates only")
     return list(found.values()), warnings
 
 

@@ -65,18 +65,12 @@ def prepare(
         said.append(f"{', '.join(silent)}: no decision of its own to turn")
     by_model = (spec.answer_by or engine.settings.answer_by) == "model"
     if spec.answers and by_model and Need.LLM in gaps:
-        raise Unavailable(
-            f"answers cannot be written by a model: {gaps[Need.LLM]}; give --answers none or"
-            " --answer-by extract"
-        )
+        raise Unavailable(f"answers cannot be written by a model: {gaps[Need.LLM]}; give --answer-by extract")
     whole = replace(spec, routes=tuple(asked), baseline=baseline, audit=tuple(names))
     ready = experiment.prepare(engine, whole, found, folder, left_out=calibrated)
     drawn = ready.labelled
     if not any(drawn.labelled(q.id) or q.answers or q.answerable is False for q in drawn.questions):
-        raise BadInput(
-            f"{drawn.name}: none of the {len(drawn.questions)} questions drawn has a relevant passage or a"
-            " gold answer, so that nothing can be measured"
-        )
+        raise BadInput(f"{drawn.name}: no question drawn has a relevant passage or a gold answer")
     return ready, said
 
 
@@ -102,10 +96,7 @@ def perform(
         before, now = Spec.read(opened(out).spec).document(), ready.spec.document()
         other = [f"{key}: {before[key]!r} there, {now[key]!r} now" for key in now if before[key] != now[key]]
         if other:
-            raise BadInput(
-                f"{out} holds another audit or evaluation ({'; '.join(other)[:400]}); give another --out, or"
-                " --fresh to discard it"
-            )
+            raise BadInput(f"{out} holds another audit or evaluation ({'; '.join(other)[:400]}); or --fresh")
     plan = ready.plan
     turned = {name: sorted(own(name)) for name in ready.spec.audit}
     pairs = {step: fires()[step] for step in sorted({step for some in turned.values() for step in some})}

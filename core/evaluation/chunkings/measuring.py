@@ -95,10 +95,7 @@ def prepare(engine: Engine, spec: Spec, found: Found | None = None, folder: Path
     asked = [question.id for question in parts[spec.corpus].labelled.questions]
     placed = {id: placed[id] for id in asked if id in placed}
     if not placed:
-        raise BadInput(
-            f"{written.name}: none of its {len(asked)} questions has labelled text, so coverage cannot be "
-            "measured; give questions with relevant documents or quotes"
-        )
+        raise BadInput(f"{written.name}: none of its {len(asked)} questions has labelled text to be covered")
     said = list(parts[spec.corpus].labelled.reading)
     if lost:
         said += [f"{len(lost)} labels are not in the text of {spec.corpus}, for example {lost[0]!r}"]
@@ -205,10 +202,8 @@ def _names(source: Source, chunkings: Sequence[str]) -> list[str]:
     keys = dict.fromkeys(map(variants.key_named, chunkings))
     names = [source.name, *(f"{source.name}{AT}{key}" for key in keys if not variants.fits(source, key))]
     if len(names) == 1:
-        raise BadInput(
-            f"{source.name} is compared with no other chunking; make some: "
-            f"{COMMAND} index {source.name} --chunkings 256,512,headings"
-        )
+        make = f"{COMMAND} index {source.name} --chunkings 256,512,headings"
+        raise BadInput(f"{source.name} is compared with no other chunking; make some: {make}")
     return names
 
 

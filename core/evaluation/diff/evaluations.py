@@ -198,16 +198,11 @@ def _notes(before: Evaluation, after: Evaluation, found: QuestionsDiff) -> list[
     if corpora[0] != corpora[1]:
         notes.append(f"The corpora differ: {corpora[0]}, then {corpora[1]}.")
     if prints[0] != prints[1]:
-        notes.append(
-            "The corpus changed between the two evaluations (another fingerprint), so a passage may be lost "
-            "because it is no longer there."
-        )
+        notes.append("The corpus changed (another fingerprint), so that a passage may be lost with it.")
     if found.left_out.total:
         notes.append(f"Left out: {'; '.join(left_out(found))}.")
     if found.relabelled:
-        notes.append(
-            f"{count(found.relabelled)} with changed labels: only the judgements that both have count there."
-        )
+        notes.append(f"{count(found.relabelled)} with changed labels: only judgements of both count there.")
     return notes
 
 

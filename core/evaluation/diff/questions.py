@@ -234,10 +234,8 @@ class EvaluationSide:
 
     def __init__(self, evaluation: Evaluation, route: str) -> None:
         if route not in evaluation.routes:
-            raise BadInput(
-                f"evaluation {evaluation.name} did not measure route {route!r}; it has: "
-                f"{', '.join(evaluation.routes)}"
-            )
+            there = ", ".join(evaluation.routes)
+            raise BadInput(f"evaluation {evaluation.name} did not measure route {route!r}; it has: {there}")
         self.evaluation = evaluation
         self.name, self.route = evaluation.name, route
         self.relevant_from = evaluation.labelled.relevant_from

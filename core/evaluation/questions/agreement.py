@@ -53,10 +53,8 @@ def between(real: Evaluation, generated: Evaluation, metric: str) -> Agreement:
     """
     routes = tuple(route for route in real.routes if route in generated.routes)
     if len(routes) < LEAST_ROUTES:
-        raise BadInput(
-            f"{real.name} and {generated.name} have {len(routes)} routes in common; {LEAST_ROUTES} or more"
-            " are needed to compare orders"
-        )
+        names = f"{real.name} and {generated.name}"
+        raise BadInput(f"{names} have {len(routes)} routes in common; {LEAST_ROUTES} are needed")
     first, _ = _values(real, routes, metric)
     second, ids = _values(generated, routes, metric)
     means = first.mean(axis=1), second.mean(axis=1)
@@ -145,10 +143,8 @@ def _values(evaluation: Evaluation, routes: Sequence[str], metric: str) -> tuple
     common = set.intersection(*(set(evaluation.values[route]) for route in routes))
     ids = [id for id in evaluation.questions if id in common]
     if len(ids) < LEAST_QUESTIONS:
-        raise BadInput(
-            f"{evaluation.name} has {len(ids)} labelled questions that every route answered; give"
-            f" {LEAST_QUESTIONS} or more"
-        )
+        few = f"{len(ids)} labelled questions that every route answered"
+        raise BadInput(f"{evaluation.name} has {few}; give {LEAST_QUESTIONS} or more")
     known = evaluation.values[routes[0]][ids[0]]
     if metric not in known:
         raise BadInput(f"unknown metric {metric!r}; known: {', '.join(known)}")

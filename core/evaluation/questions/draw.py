@@ -41,10 +41,7 @@ def passages(corpus: Corpus, seed: int) -> Iterator[Drawn]:
     draw = random.Random(seed)
     found = _documents(corpus)
     if not found:
-        raise BadInput(
-            f"corpus {corpus.name}: no passage has {LEAST_WORDS} words or more, which a question needs to be"
-            " about something; index longer documents, or write questions by hand"
-        )
+        raise BadInput(f"corpus {corpus.name}: no passage has {LEAST_WORDS} words or more to ask about")
     names = sorted(found)
     draw.shuffle(names)
     for rows in found.values():

@@ -88,9 +88,7 @@ def decide(store: Store, name: str, seen: Question, state: State, who: str, text
     the question as it is now. BadInput for what is not allowed, Overtaken where it is not as seen.
     """
     if state not in STATES or seen.generated is None:
-        raise BadInput(
-            f"state {state!r} of question {seen.id!r}; give {', '.join(STATES)} of a generated one"
-        )
+        raise BadInput(f"state {state!r} of {seen.id!r}; give {', '.join(STATES)} of a generated question")
     desks.check_own(desks.clean_name(who, "annotator"))
     line: Line = {"id": seen.id, "text": seen.query.text, "generated": asdict(seen.generated)}
     line = reviewed(line, state, desks.clean_name(who, "annotator"), " ".join(text.split()))
@@ -105,10 +103,7 @@ def decide(store: Store, name: str, seen: Question, state: State, who: str, text
             raise BadInput(f"label set {name} no longer has the question {seen.id!r}")
         if current != seen:
             other = current.generated.reviewer if current.generated else ""
-            raise Overtaken(
-                f"{other or 'Somebody'} has changed this question meanwhile; it is shown as it is now",
-                current,
-            )
+            raise Overtaken(f"{other or 'Somebody'} has changed this question meanwhile: see it now", current)
         labels.keep_question(name, desks.document(now))
         return now
 

@@ -43,10 +43,7 @@ def read(path: Path) -> list[Line]:
         if not isinstance(line.get("id"), str) or not isinstance(line.get("text"), str):
             raise BadInput(f"{where}: a question needs 'id' and 'text'")
         if not line.get("generated"):
-            raise BadInput(
-                f"{where}: question {line['id']!r} was not generated; only files of `questions generate` are"
-                " reviewed"
-            )
+            raise BadInput(f"{where}: question {line['id']!r} was not generated, so it is not reviewed")
         Generated.read(line["generated"], where)
         found.append(dict(line))
     return found
@@ -93,10 +90,8 @@ def decide(path: Path, seen: Line, state: State, who: str, text: str = "") -> Li
         if found[at] != seen:
             other = generated(found[at])
             deed = "changed" if other.state == "proposed" else other.state
-            raise Overtaken(
-                f"{other.reviewer or 'somebody'} has {deed} this question meanwhile; look at it again",
-                found[at],
-            )
+            who = other.reviewer or "somebody"
+            raise Overtaken(f"{who} has {deed} this question meanwhile; look at it again", found[at])
         found[at] = reviewed(seen, state, who, text)
         return found[at]
 
