@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from statistics import fmean
 from typing import Any
 
 from core.analysis.rank_overlap import jaccard
@@ -80,7 +81,7 @@ def means_of(
     ends = dict(zip(wanted, map(statistics.interval, (columns[one] for one in wanted)), strict=True))
     return {
         key: {
-            **{name: _mean(columns[key, name]) for name in metrics},
+            **{name: fmean(columns[key, name]) if columns[key, name] else None for name in metrics},
             "n": len(by),
             "ci95": {
                 name: list(pair) if (pair := ends[key, name]) else None
@@ -112,10 +113,6 @@ def by_question(values: Mapping[Key, ByQuestion], route: Key, baseline: Key, met
         and (a := mine[question].get(metric)) is not None
         and (b := row.get(metric)) is not None
     }
-
-
-def _mean(column: Sequence[float]) -> float | None:
-    return sum(column) / len(column) if column else None
 
 
 def _column(values: ByQuestion, name: str) -> list[float]:

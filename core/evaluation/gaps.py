@@ -336,5 +336,5 @@ def _advice(kind: str, terms: Sequence[str], states: Sequence[QuestionState]) ->
     if not placed:
         return "no route returns the passage that answers"
     count, mean, best = min(placed)
-    placed = f"{-count} of {len(states)}, at rank {mean:.1f} on average"
-    return f"{best} comes nearest: it returns the passage for {placed}"
+    how = f"{-count} of {len(states)}, at rank {mean:.1f} on average"
+    return f"{best} comes nearest: it returns the passage for {how}"

@@ -41,7 +41,9 @@ def kappa(graded: Sequence[Graded], levels: Sequence[int], weights: Weights = No
     cells = np.zeros((size, size, len(at)))
     for question, first, second in graded:
         cells[levels.index(first), levels.index(second), at[question]] += 1
-    weight = _weights(levels, weights)
+    # How much each pair of grades disagrees: 1 if they differ, or the square of their distance.
+    apart = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
+    weight = np.asarray(apart**2 if weights == "quadratic" else apart > 0, np.float64)
     whole = float(_of(cells.sum(axis=2)[..., None], weight)[0]) if at else np.nan
     if len(at) < 2:
         return Kappa(whole if np.isfinite(whole) else None, None)
@@ -78,10 +80,3 @@ def _of(tables: Table, weight: Table) -> NDArray[np.float64]:
         chance = share.sum(axis=1)[:, None] * share.sum(axis=0)[None]
         found: NDArray[np.float64] = 1 - np.tensordot(weight, share) / np.tensordot(weight, chance)
     return found
-
-
-def _weights(levels: Sequence[int], weights: Weights) -> Table:
-    """Return how much each pair of grades disagrees: 1 if they differ, or the square of their distance."""
-    places = np.arange(len(levels))
-    apart = np.abs(places[:, None] - places[None])
-    return np.asarray(apart**2 if weights == "quadratic" else apart > 0, np.float64)

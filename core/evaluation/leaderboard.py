@@ -27,17 +27,15 @@ def against(evaluation: Evaluation, baseline: str) -> Figures:
         baseline=baseline,
         prices={name: prices_in(before.get(name, {})) for name in evaluation.routes},
     )
-    kept = {name: _without_differences(before.get(name, {})) for name in fresh["routes"]}
-    rows = {name: {**kept[name], **row} for name, row in fresh["routes"].items()}
+    rows = {}
+    for name, row in fresh["routes"].items():  # nothing that compares it with the baseline of before
+        kept = {
+            key: one for key, one in before.get(name, {}).items() if key not in ("vs_baseline", "same_as")
+        }
+        if "extra" in kept:
+            kept["extra"] = {key: one for key, one in kept["extra"].items() if key != "vs_baseline"}
+        rows[name] = {**kept, **row}
     return {**known, **fresh, "routes": rows}
-
-
-def _without_differences(row: Figures) -> dict[str, Any]:
-    """Return a route's figures without what compares it with the baseline of before."""
-    kept = {key: value for key, value in row.items() if key not in ("vs_baseline", "same_as")}
-    if "extra" in kept:
-        kept["extra"] = {key: value for key, value in kept["extra"].items() if key != "vs_baseline"}
-    return kept
 
 
 def metrics(figures: Figures) -> list[str]:

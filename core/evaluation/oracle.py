@@ -82,7 +82,13 @@ def oracle(values: ByRoute, metric: str) -> Oracle | None:
         top = max(here.values())
         best[question] = (top, tuple(route for route, value in here.items() if value == top))
     tops = [top for top, _ in best.values()]
-    return Oracle(metric, float(np.mean(tops)), mean_interval(tops), best, _lost(known, best), _pairs(known))
+    columns = {route: [best[q][0] - value for q, value in by.items()] for route, by in known.items()}
+    lost = [
+        Lost(route, float(np.mean(column)), pair, len(column), sum(route in best[q][1] for q in known[route]))
+        for (route, column), pair in zip(columns.items(), mean_intervals(list(columns.values())), strict=True)
+    ]
+    lost.sort(key=lambda one: one.mean)
+    return Oracle(metric, float(np.mean(tops)), mean_interval(tops), best, tuple(lost), _pairs(known))
 
 
 def block(found: Oracle | None) -> dict[str, Any] | None:
@@ -92,18 +98,6 @@ def block(found: Oracle | None) -> dict[str, Any] | None:
     one: dict[str, Any] = to_jsonable_python(found)
     del one["best"]
     return {**one, "n": found.n, "regret": {row["route"]: row for row in one.pop("lost")}}
-
-
-def _lost(
-    known: Mapping[str, Mapping[str, float]], best: Mapping[str, tuple[float, tuple[str, ...]]]
-) -> tuple[Lost, ...]:
-    columns = {route: [best[q][0] - value for q, value in by.items()] for route, by in known.items()}
-    ends = mean_intervals(list(columns.values()))
-    found = [
-        Lost(route, float(np.mean(column)), pair, len(column), sum(route in best[q][1] for q in known[route]))
-        for (route, column), pair in zip(columns.items(), ends, strict=True)
-    ]
-    return tuple(sorted(found, key=lambda one: one.mean))
 
 
 def _pairs(known: Mapping[str, Mapping[str, float]]) -> tuple[Pair, ...]:

@@ -108,11 +108,6 @@ def _chance(n: int, delta: float, sd: float, ends: Numbers, weights: Numbers) ->
     return float(weights @ ndtr((delta - ends) * sqrt(n) / sd))
 
 
-@lru_cache(maxsize=1)
-def _nodes() -> tuple[Numbers, Numbers]:
-    return np.polynomial.legendre.leggauss(_NODES)
-
-
 @lru_cache(maxsize=1024)
 def _quantile(freedom: int, alpha: float) -> float:
     from scipy.special import stdtrit
@@ -125,5 +120,5 @@ def _standard_deviations(n: int) -> tuple[Numbers, Numbers]:
     """Return quantiles of chi squared with `n` - 1 degrees of freedom, and weights that sum to 1."""
     from scipy.special import chdtri
 
-    nodes, weights = _nodes()
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     return chdtri(max(1, n - 1), (1 - nodes) / 2), weights / 2

@@ -83,7 +83,11 @@ def examples(
             continue
         draw = random.Random(f"{seed}:{question.id}")
         kept = draw.random() < p_gold
-        others = _distractors(question, graded, labelled.drop_self, corpus, distractors)
+        # The best of BM25 that carry no label at all: background is neither an answer nor a distraction.
+        known = {id for id, grade in graded.items() if grade > 0}
+        known |= {question.id} if labelled.drop_self else set()
+        near = corpus.search_sparse(question.query.text, distractors + len(known))
+        others = [hit.passage for hit in near if hit.passage.id not in known][:distractors]
         shown = [*(gold if kept else ()), *others]
         draw.shuffle(shown)
         made.examples += 1
@@ -92,17 +96,6 @@ def examples(
         whole = " ".join(" ".join(p.text.split()) for p in gold)
         held = [q for q in said.get(question.id, ()) if kept and " ".join(q.split()) in whole]
         yield _example(question, shown, [p.id for p in gold] if kept else None, held)
-
-
-def _distractors(
-    question: Question, graded: Mapping[str, int], drop_self: bool, corpus: Searched, count: int
-) -> list[Passage]:
-    """Return the best of BM25 that carry no label at all: background is neither an answer nor a
-    distraction.
-    """
-    labelled = {id for id, grade in graded.items() if grade > 0} | ({question.id} if drop_self else set())
-    found = corpus.search_sparse(question.query.text, count + len(labelled))
-    return [hit.passage for hit in found if hit.passage.id not in labelled][:count]
 
 
 def _example(

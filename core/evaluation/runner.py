@@ -10,21 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, get_args
 
 from core.analysis.answers import checked
 from core.analysis.run_view import below
+from core.domain import outputs
 from core.domain.filters import Filter
 from core.domain.machine import Machine, here
-from core.domain.outputs import (
-    Critique,
-    Decided,
-    Decision,
-    DraftChoice,
-    External,
-    Grading,
-    Output,
-    Reply,
-    SegmentTree,
-    Selection,
-    TableResult,
-)
 from core.domain.ranked import Ids
 from core.domain.relevance import is_unmatched
 from core.domain.types import AnswerStyle, RouteResult, Run, Span
@@ -206,7 +194,7 @@ def _outcome(
     drop = own_id if own_id is not None and own_id not in labelled.qrels.get(own_id, {}) else None
     tokens = [span.tokens for span in result.spans if span.tokens is not None]
     # Of a pipeline of the user's: its reply; the time of one from a file is in it, or unknown.
-    reply = next((one.output for one in result.spans if isinstance(one.output, External)), None)
+    reply = next((one.output for one in result.spans if isinstance(one.output, outputs.External)), None)
     ms = result.ms
     if reply is not None and reply.door == "file":
         ms = math.nan if reply.inside_ms is None else reply.inside_ms
@@ -241,15 +229,15 @@ def _outcome(
 def _taken(span: Span) -> Taken | None:
     """Return a step's decision, or None if it decided nothing."""
     output = span.output
-    if not isinstance(output, get_args(Decided)) or not output.decision:
+    if not isinstance(output, get_args(outputs.Decided)) or not output.decision:
         return None
-    score = (output.score, output.threshold) if isinstance(output, Decision) else (None, None)
+    score = (output.score, output.threshold) if isinstance(output, outputs.Decision) else (None, None)
     return Taken(span.name, output.decision, *score, forced=str(span.attributes.get(FORCED, "")))
 
 
 def _asked(span: Span, run: Mapping[str, RouteResult]) -> list[Asked]:
     """Return the model call that a span is, or those that another route of the run made for it."""
-    if isinstance(span.output, Reply):
+    if isinstance(span.output, outputs.Reply):
         prompt = f"{span.args.get('prompt')}\0{span.args.get('max_tokens')}\0{span.args.get('text')}"
         return [Asked(hashlib.sha256(prompt.encode()).hexdigest()[:16], span.ms, span.output.made)]
     route, _, id = (span.shared_with or "").partition("#")
@@ -266,24 +254,24 @@ def _said(spans: Sequence[Span]) -> dict[str, str]:
     """
     said: dict[str, str] = {}
     for span in spans:
-        if isinstance(span.output, TableResult):
+        if isinstance(span.output, outputs.TableResult):
             said["sql"] = span.output.sql
         if span.parent is None and (decided := _decided(span.output)):
             said[_SAID.get(span.name, "stop")] = decided
-            if span.name == CLASSIFY and isinstance(span.output, Decision):
+            if span.name == CLASSIFY and isinstance(span.output, outputs.Decision):
                 said["features"] = span.output.why
     return said
 
 
-def _decided(output: Output) -> str:
+def _decided(output: outputs.Output) -> str:
     """Return the reason for the decision, else the decision, or "" without one."""
     match output:
-        case Decision():
+        case outputs.Decision():
             return str(output.details.get("reason") or output.decision)
-        case Grading(round=judged):
+        case outputs.Grading(round=judged):
             return (judged.reason if judged else None) or output.decision
-        case Critique() | DraftChoice() | Selection():
+        case outputs.Critique() | outputs.DraftChoice() | outputs.Selection():
             return output.reason or output.decision
-        case SegmentTree() | TableResult():
+        case outputs.SegmentTree() | outputs.TableResult():
             return output.decision
     return ""

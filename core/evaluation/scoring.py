@@ -26,18 +26,14 @@ def route_values(
     `questions` are those to score, None for all; `more` are grades of further passages by question.
     """
     asked = (q.id for q in labelled.questions) if questions is None else questions
-    ended = {id: one for id in asked if labelled.labelled(id) and (one := _well(outcomes, id, route))}
+    found = {id: outcomes[id][route] for id in asked if route in outcomes.get(id, {})}
+    ended = {id: one for id, one in found.items() if one.status == "ok" and labelled.labelled(id)}
     return by_question(
         {id: labelled.judged(id, (more or {}).get(id)) for id in ended},
         {id: labelled.ranking(id, one) for id, one in ended.items()},
         relevant_from=labelled.relevant_from,
         metrics=metrics,
     )
-
-
-def _well(outcomes: Outcomes, question: str, route: str) -> Outcome | None:
-    one = outcomes.get(question, {}).get(route)
-    return one if one is not None and one.status == "ok" else None
 
 
 Measures = dict[str, dict[str, Measured]]  # route -> question -> metric -> value

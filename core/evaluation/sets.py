@@ -12,19 +12,11 @@ from core.corpus.table_files import QUESTIONS, databases
 from core.domain.errors import BadInput
 from core.domain.settings import PROJECT
 from core.evaluation import dataset
+from core.evaluation import question_folder as files
 from core.evaluation.counting import Place
 from core.evaluation.dataset import Found, LabelledSet, Written
 from core.evaluation.execution import with_tables
 from core.evaluation.labels_file import MatchedCorpus, place, resolved, with_judgements
-from core.evaluation.question_folder import (
-    Conflicts,
-    Qrels,
-    conflicts_said,
-    judgements,
-    merge,
-    read_qrels,
-    unknown_said,
-)
 from core.evaluation.reading_losses import ReadCorpus, losses, notes
 from core.evaluation.spec import Spec
 
@@ -56,19 +48,19 @@ def read(
         raise BadInput("--columns needs --questions FILE whose columns it names")
     if questions:
         found = dataset.written(questions, name=corpus, split=split, columns=columns)
-        judged: Qrels = {}
-        conflicts: Conflicts = {}
+        judged: files.Qrels = {}
+        conflicts: files.Conflicts = {}
         warnings = []
         if qrels:
-            judged, conflicts = read_qrels(qrels)
+            judged, conflicts = files.read_qrels(qrels)
             every = dataset.written(questions, name=corpus, split="all", columns=columns)
-            warnings = unknown_said(judged, {question.id for question in every.questions})
+            warnings = files.unknown_said(judged, {question.id for question in every.questions})
         for path in questions if not qrels else ():
-            conflicts |= merge(judged, judgements(path, split))
+            conflicts |= files.merge(judged, files.judgements(path, split))
         if not judged:
             return found
         reading = [f"Read as {found.format}: {len(found.questions):,} questions"] if found.format else []
-        said = ((*reading, *found.remarks), (*warnings, *conflicts_said(conflicts)))
+        said = ((*reading, *found.remarks), (*warnings, *files.conflicts_said(conflicts)))
         return LabelledSet(found.name, found.questions, judged, reading=said[0], warnings=said[1])
     if folder is not None and folder.is_dir() and (folder / "queries.jsonl").is_file():
         return dataset.beir(folder, split=split)
@@ -110,7 +102,7 @@ def tie(found: Found, corpus: LabelledCorpus) -> tuple[LabelledSet, list[str]]:
         known = resolved(found, corpus)
         labelled = place(known.written, corpus)
         qrels, places = dict(labelled.qrels), dict(labelled.places)
-        merge(qrels, known.lost)
+        files.merge(qrels, known.lost)
         for question, grades in known.lost.items():
             missing = (Place(id, grade, id, 0, 0, (id,)) for id, grade in grades.items())
             places[question] = (*places.get(question, ()), *missing)

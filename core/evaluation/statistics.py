@@ -245,7 +245,10 @@ def compare(columns: Mapping[Key, Sequence[float]]) -> dict[Key, PairedCompariso
     Student's t otherwise.
     """
     bounded = between_bounds(columns.values())
-    known = {key: _measured(column, bounded) for key, column in columns.items()}
+    known = {}
+    for key, column in columns.items():
+        values = [*column, -1.0, 1.0] if bounded and len(column) else column
+        known[key] = _student(values) if len(values) > 1 else None
     p = {key: max(sign_flip_p(column), _interval_p(known[key])) for key, column in columns.items()}
     adjusted = holm(p)
     left, found = len(columns), {}
@@ -272,12 +275,6 @@ def excluded(ends: Interval | None) -> str:
     if ends is None or ends[0] <= 0 <= ends[1]:
         return "no difference shown"
     return "better" if ends[0] > 0 else "worse"
-
-
-def _measured(column: Sequence[float], bounded: bool) -> tuple[float, float, int] | None:
-    if bounded and len(column):
-        return _student([*column, -1.0, 1.0])
-    return _student(column) if len(column) > 1 else None
 
 
 def _interval_p(measured: tuple[float, float, int] | None) -> float:

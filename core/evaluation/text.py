@@ -20,7 +20,12 @@ def found(figures: Figures, named: Named = str, metrics: Sequence[str] = COMPARE
     """
     decision, rows = dict(figures["decision"]), figures["routes"]
     metric = titled(decision.pop("metric"))
-    against = _against(figures, metrics, named) if len(rows) > 2 or len(metrics) > 1 else {}
+    against: dict[str, dict[str, list[str]]] = {}
+    for name in metrics if len(rows) > 2 or len(metrics) > 1 else ():
+        kinds = against[name] = {kind: [] for kind in ("better", "worse", "same")}
+        for route in distinct(figures, name):
+            if (one := difference(rows[route], name)) is not None:
+                kinds[one["verdict"] if one["verdict"] in kinds else "same"].append(named(route))
     known = {
         route: {metrics[0]: one}
         for route, row in rows.items()
@@ -71,13 +76,3 @@ def failing_said(figures: Figures, most: float) -> str:
     """Return the sentence that comes before all figures if some route failed too often, else ""."""
     routes = failing(figures, most)
     return say("findings.failing", figures, str, routes, most) if routes else ""
-
-
-def _against(figures: Figures, metrics: Sequence[str], named: Named) -> dict[str, dict[str, list[str]]]:
-    """Return for each metric the titles of the routes that are better, worse, or neither."""
-    against = {metric: {kind: list[str]() for kind in ("better", "worse", "same")} for metric in metrics}
-    for metric, kinds in against.items():
-        for route in distinct(figures, metric):
-            if (one := difference(figures["routes"][route], metric)) is not None:
-                kinds[one["verdict"] if one["verdict"] in kinds else "same"].append(named(route))
-    return against

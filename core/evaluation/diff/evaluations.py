@@ -10,7 +10,7 @@ from typing import Any
 from core.analysis.metrics import QUALITY, by_question, titled
 from core.domain.errors import BadInput
 from core.evaluation import effects
-from core.evaluation.diff.displaced import DocumentChange, changes, displaced
+from core.evaluation.diff.displaced import changes, displaced
 from core.evaluation.diff.questions import (
     EvaluationSide,
     PassageChange,
@@ -110,7 +110,14 @@ def evaluations_diff(
     for one, other in pairs:
         then, now = EvaluationSide(before, one), EvaluationSide(after, other)
         found = questions_diff(then, now, depth)
-        compared.append(_with_displaced(found, then, now, depth, changed))
+        questions = []
+        for asked in found.questions:  # with the passages that new or changed documents displaced
+            least = max(then.relevant_from, now.relevant_from)
+            relevant = relevant_in_both(then.questions[asked.id], now.questions[asked.id], least)
+            was, by = (side.evaluation.outcomes[asked.id][side.route] for side in (then, now))
+            questions.append(replace(asked, displaced=displaced(relevant, was, by, depth, changed)))
+        found = replace(found, questions=tuple(questions))
+        compared.append(found)
         values.append(_values(then, now, found, metric))
     if not any(found.questions for found in compared):
         raise BadInput(_nothing(before, after, compared[0]))
@@ -118,8 +125,8 @@ def evaluations_diff(
     columns = [[by[id] - was[id] for id in ids] for ids, (was, by) in zip(shared, values, strict=True)]
     tested = effects.family(dict(zip(pairs, columns, strict=True)))
     routes = []
-    for pair, found, ids, (was, by) in zip(pairs, compared, shared, values, strict=True):
-        means = (fmean(was[id] for id in ids), fmean(by[id] for id in ids)) if ids else None
+    for pair, found, ids, both in zip(pairs, compared, shared, values, strict=True):
+        means = (fmean(both[0][id] for id in ids), fmean(both[1][id] for id in ids)) if ids else None
         routes.append(RouteDiff(*pair, found, mcnemar(found), tested.get(pair), means))
     notes = (*_notes(before, after, compared[0]), *([unknown] if unknown else []))
     return EvaluationsDiff(before.name, after.name, metric, depth, tuple(routes), notes)
@@ -134,23 +141,6 @@ def mcnemar(found: QuestionsDiff) -> float:
 
     fixed, broken = len(found.of("fixed")), len(found.of("broken"))
     return float(binomtest(fixed, fixed + broken, 0.5).pvalue) if fixed + broken else 1.0
-
-
-def _with_displaced(
-    found: QuestionsDiff,
-    before: EvaluationSide,
-    after: EvaluationSide,
-    depth: int,
-    changed: Mapping[str, DocumentChange],
-) -> QuestionsDiff:
-    """Add to each question the passages that new or changed documents displaced."""
-    least = max(before.relevant_from, after.relevant_from)
-    questions = []
-    for one in found.questions:
-        relevant = relevant_in_both(before.questions[one.id], after.questions[one.id], least)
-        then, now = (side.evaluation.outcomes[one.id][side.route] for side in (before, after))
-        questions.append(replace(one, displaced=displaced(relevant, then, now, depth, changed)))
-    return replace(found, questions=tuple(questions))
 
 
 def _values(

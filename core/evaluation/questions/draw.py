@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.backends.base import Matrix
 from core.corpus.corpus import Corpus
 from core.domain.errors import BadInput
 from core.domain.types import Passage
@@ -83,22 +82,17 @@ def _grouped(
     corpus: Corpus, names: Sequence[str], found: Mapping[str, Sequence[int]], seed: int
 ) -> list[list[str]]:
     """Return the documents in clusters by the vector of one passage of each, the order inside kept."""
+    import faiss
+
     if len(names) <= CLUSTERS:
         return [[name] for name in names]
     vectors = np.stack([corpus.vectors([found[name][0]])[0] for name in names[:SAMPLE]])
-    nearest = _clusters(vectors, seed)
-    groups: dict[int, list[str]] = {}
-    for at, name in enumerate(names):
-        groups.setdefault(int(nearest[at]) if at < len(nearest) else at % CLUSTERS, []).append(name)
-    return [groups[at] for at in sorted(groups)]
-
-
-def _clusters(vectors: Matrix, seed: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    import faiss
-
     means = faiss.Kmeans(
         vectors.shape[1], CLUSTERS, niter=10, seed=seed, min_points_per_centroid=1, verbose=False
     )
     means.train(vectors)
-    nearest: np.ndarray[tuple[int], np.dtype[np.int64]] = means.index.search(vectors, 1)[1][:, 0]
-    return nearest
+    nearest = means.index.search(vectors, 1)[1][:, 0]
+    groups: dict[int, list[str]] = {}
+    for at, name in enumerate(names):
+        groups.setdefault(int(nearest[at]) if at < len(nearest) else at % CLUSTERS, []).append(name)
+    return [groups[at] for at in sorted(groups)]

@@ -48,8 +48,12 @@ def review(path: Path, who: str, inputs: TextIO, out: TextIO) -> None:
         if key in ("", "q"):
             return
         try:
-            if key == "u":
-                _undo(path, done, skipped, who, out)
+            if key == "u" and done:
+                before, after = done.pop()
+                question_file.decide(path, after, "proposed", who, before["text"])
+            elif key == "u":
+                out.write("Nothing to undo.\n" if not skipped else "Shown again: what was skipped.\n")
+                skipped.clear()
             elif key == "s":
                 skipped.add(left[0]["id"])
             elif key in ("a", "d", "e"):
@@ -64,15 +68,6 @@ def review(path: Path, who: str, inputs: TextIO, out: TextIO) -> None:
             out.write(f"{error}.\n")
         except BadInput as error:
             out.write(f"{error}\n")
-
-
-def _undo(path: Path, done: list[tuple[Line, Line]], skipped: set[str], who: str, out: TextIO) -> None:
-    if not done:
-        out.write("Nothing to undo.\n" if not skipped else "Shown again: what was skipped.\n")
-        skipped.clear()
-        return
-    before, after = done.pop()
-    question_file.decide(path, after, "proposed", who, before["text"])
 
 
 def _shown(line: Line, left: int) -> str:

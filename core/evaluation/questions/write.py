@@ -12,17 +12,8 @@ import numpy as np
 
 from core.backends.base import LLM, Completion, Embedder, LLMRequest
 from core.backends.llm.text import looks_refused
+from core.backends.prompting import prompts
 from core.backends.prompting.citations import sentences
-from core.backends.prompting.prompts import (
-    COMPARISON,
-    EVIDENCE,
-    IDENTIFIER,
-    PLAIN,
-    SHORT_ANSWER,
-    UNANSWERABLE,
-    VOCABULARY,
-    Prompt,
-)
 from core.backends.prompting.replies import first_line
 from core.backends.prompting.untrusted import quoted
 from core.corpus.corpus import Corpus
@@ -34,12 +25,12 @@ from core.steps.grade import yes_or_no
 
 Kind = Literal["plain", "vocabulary_mismatch", "comparison", "exact_identifier", "no_answer"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-PROMPTS: Mapping[Kind, Prompt] = {
-    "plain": PLAIN,
-    "vocabulary_mismatch": VOCABULARY,
-    "comparison": COMPARISON,
-    "exact_identifier": IDENTIFIER,
-    "no_answer": UNANSWERABLE,
+PROMPTS: Mapping[Kind, prompts.Prompt] = {
+    "plain": prompts.PLAIN,
+    "vocabulary_mismatch": prompts.VOCABULARY,
+    "comparison": prompts.COMPARISON,
+    "exact_identifier": prompts.IDENTIFIER,
+    "no_answer": prompts.UNANSWERABLE,
 }
 GRAMMAR = 'root ::= [^\\n?]{12,240} "?"'
 SEARCHED = 50  # hits of each cheap route in which the passage has to be found
@@ -99,7 +90,9 @@ class Writer:
             noted["P(yes) of the top passages"] = round(sure, 3)
             labels: dict[str, Any] = {"relevant": [], "answerable": False}
         else:
-            answer = first_line(self._ask(SHORT_ANSWER, ANSWER, "", passages=shown, question=text).text)
+            answer = first_line(
+                self._ask(prompts.SHORT_ANSWER, ANSWER, "", passages=shown, question=text).text
+            )
             if not answer or NOT_STATED in answer.casefold():
                 raise Dropped("its passage does not answer it, says the model")
             sure = self._yes(text, hits)
@@ -134,14 +127,14 @@ class Writer:
         raise Dropped("no passage of another document is about the like")
 
     def _yes(self, text: str, hits: Ranking) -> float:
-        reply = self._ask(EVIDENCE, 1, "", top_logprobs=10, passages=quoted(hits), question=text)
+        reply = self._ask(prompts.EVIDENCE, 1, "", top_logprobs=10, passages=quoted(hits), question=text)
         found = yes_or_no(reply)
         if found is None:
             raise Dropped(f"neither Yes nor No but {reply.text[:40]!r}")
         return found.of["yes"]
 
     def _ask(
-        self, prompt: Prompt, max_tokens: int, grammar: str, top_logprobs: int = 0, **values: str
+        self, prompt: prompts.Prompt, max_tokens: int, grammar: str, top_logprobs: int = 0, **values: str
     ) -> Completion:
         request = LLMRequest(
             prompt.name,
