@@ -141,36 +141,11 @@ LANES: tuple[tuple[Part, ...], ...] = (
         Part("documents", "Example documents", "They are there in a few seconds.", _documents),
         Part("embedder", "Embedding model", "Routes that search by words alone answer now.", _embedder),
         Part("example labels", "Example label set", "Questions can be asked.", _example_labels),
-        Part(
-            "token vectors",
-            "Token vectors for reranking",
-            "Questions can be asked; reranking takes longer until these are there.",
-            _token_vectors,
-        ),
-        Part(
-            "example evaluation",
-            "Example evaluation",
-            "Questions can be asked; Evaluate, Tune and Release show this example when it is done.",
-            _example_evaluation,
-        ),
+        Part("token vectors", "Token vectors for reranking", "Reranking takes longer.", _token_vectors),
+        Part("example evaluation", "Example evaluation", "Questions can be asked.", _example_evaluation),
     ),
-    (
-        Part(
-            "packages",
-            "Packages for other models",
-            "The default embedder works; rerankers and embedders by name need these packages.",
-            _packages,
-            full_set.complete,
-        ),
-    ),
-    (
-        Part(
-            "language model",
-            "Language model, in MiB",
-            "Routes that need no language model answer now, and sample questions have recorded replies.",
-            _model,
-        ),
-    ),
+    (Part("packages", "Packages for other models", "The defaults work.", _packages, full_set.complete),),
+    (Part("language model", "Language model, in MiB", "Sample questions have recorded replies.", _model),),
 )
 
 
