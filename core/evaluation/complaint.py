@@ -9,17 +9,9 @@ from core.analysis.passage_trace import PassageTrace
 from core.domain.types import Run
 
 DEPTH = 10  # first passages of a ranking that count as shown
-FAILURES: Mapping[str, str] = {
-    "not found": "Not found",
-    "ranked too low": "Ranked too low",
-    "cut by a step": "Cut by a step",
-    "wrong passage on top": "Wrong passage on top",
-    "wrong answer": "Wrong answer",
-    "should have abstained": "Should have abstained",
-    "should have answered": "Should have answered",
-    "wrong citation": "Wrong citation",
-    "other": "Other",
-}
+OF_RANKINGS = ("not found", "ranked too low", "cut by a step", "wrong passage on top")
+OF_ANSWERS = ("wrong answer", "should have abstained", "should have answered", "wrong citation")
+FAILURES: Mapping[str, str] = {kind: kind.capitalize() for kind in (*OF_RANKINGS, *OF_ANSWERS, "other")}
 
 
 def suggested(run: Run, route: str, passage: str | None = None) -> str:

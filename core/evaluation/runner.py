@@ -256,10 +256,10 @@ def _said(spans: Sequence[Span]) -> dict[str, str]:
     for span in spans:
         if isinstance(span.output, outputs.TableResult):
             said["sql"] = span.output.sql
-        if span.parent is None and (decided := _decided(span.output)):
-            said[_SAID.get(span.name, "stop")] = decided
-            if span.name == CLASSIFY and isinstance(span.output, outputs.Decision):
-                said["features"] = span.output.why
+        decided = _decided(span.output) if span.parent is None else ""
+        said |= {_SAID.get(span.name, "stop"): decided} if decided else {}
+        if decided and span.name == CLASSIFY and isinstance(span.output, outputs.Decision):
+            said["features"] = span.output.why
     return said
 
 

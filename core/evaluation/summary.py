@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, get_args
 
 from pydantic_core import to_jsonable_python
@@ -90,10 +91,18 @@ def summarise(
         if chosen := {q: one["class"] for q, one in said.items() if "class" in one}:
             kinds = {q.id: q.mode for q in asked}
             row["routing"] = routing.block(chosen, kinds, by_question, route, HEADLINE)
-            if (seen := routing.seen_in_training(labelled.name, _made())) is not None:
+            made = {}
+            with suppress(Unavailable):  # a router without a training record
+                made = question_classifier.read(settings.current().home).made
+            if (seen := routing.seen_in_training(labelled.name, made)) is not None:
                 row["routing"]["trained_on"] = seen
         if route in same:
             row["same_as"] = same[route]
+    rounds = [
+        _whole(labelled, one, dict.fromkeys(route for by in one.values() for route in by))
+        for one in ((outcomes, *again) if again else ())
+    ]
+    stable = stability.stability(rounds, baseline, (*COMPARED, *ANSWERS)) if rounds else {}
     against = {r: row["vs_baseline"] for r, row in table.items() if r != baseline and r not in same}
     distinct = {route: by for route, by in values.items() if route not in same}
     decision = deciding.plain(
@@ -132,41 +141,22 @@ def summarise(
         "fronts": {
             cost: list(costs.front(costs.points({"routes": table}, HEADLINE, cost))) for cost in costs.COSTS
         },
-        **({"stability": _stability(labelled, outcomes, values, again, baseline)} if again else {}),
+        **({"stability": {"baseline": baseline, **stability.block(stable, 1 + len(again))}} if again else {}),
         **({"embedders": pairs} if (pairs := embedder_change.block(values, COMPARED)) else {}),
         "routes": table,
         "by_mode": _by_mode(values, modes, baseline, same),
     }
 
 
-def _stability(
-    labelled: LabelledSet, outcomes: Outcomes, values: ByRoute, again: Sequence[Outcomes], baseline: str
-) -> dict[str, Any]:
-    """Return how stable the rankings and answers of the rerun routes are."""
-    rounds = [_whole(labelled, outcomes, values)]
-    for one in again:
-        asked = list(dict.fromkeys(route for by in one.values() for route in by))
-        mine = {route: route_values(labelled, one, route) for route in asked}
-        rounds.append(_whole(labelled, one, mine))
-    found = stability.stability(rounds, baseline, (*COMPARED, *ANSWERS))
-    return {"baseline": baseline, **stability.block(found, len(rounds))}
-
-
-def _whole(labelled: LabelledSet, outcomes: Outcomes, values: ByRoute) -> dict[str, dict[str, Any]]:
-    """Return `values` with the measures of answers added."""
-    written = scoring.measured(labelled, outcomes, list(values))
+def _whole(labelled: LabelledSet, outcomes: Outcomes, routes: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return the values of rankings and answers, route -> question -> metric -> value."""
+    names = list(routes)
+    ranked = {route: route_values(labelled, outcomes, route) for route in names}
+    written = scoring.measured(labelled, outcomes, names)
     return {
         route: {q: {**by.get(q, {}), **written[route].get(q, {})} for q in {**by, **written[route]}}
-        for route, by in values.items()
+        for route, by in ranked.items()
     }
-
-
-def _made() -> Mapping[str, Any]:
-    """Return the active router's training record, or {} if it has none."""
-    try:
-        return question_classifier.read(settings.current().home).made
-    except Unavailable:
-        return {}
 
 
 def check_baseline(baseline: str | None, routes: Sequence[str]) -> str:

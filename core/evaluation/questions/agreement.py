@@ -60,6 +60,9 @@ def between(real: Evaluation, generated: Evaluation, metric: str) -> Agreement:
     means = first.mean(axis=1), second.mean(axis=1)
     tops = tuple(routes[int(np.argmax(one))] for one in means)
     ends, ceiling, disagree = likeness(first, second)
+    kinds: dict[str, list[int]] = {}
+    for at, id in enumerate(ids):
+        kinds.setdefault(generated.questions[id].mode or "", []).append(at)
     made = [generated.questions[id].generated for id in ids]
     hard = [at for at, one in enumerate(made) if one is None or not one.checks.get("easy")]
     return Agreement(
@@ -75,7 +78,11 @@ def between(real: Evaluation, generated: Evaluation, metric: str) -> Agreement:
         (tops[0], tops[1]),
         float(means[0].max() - means[0][routes.index(tops[1])]),
         tau(means[0], second[:, hard].mean(axis=1)) if LEAST_QUESTIONS <= len(hard) < len(ids) else None,
-        _by_kind(generated, means[0], second, ids),
+        {
+            kind: (tau(means[0], second[:, at].mean(axis=1)), len(at))
+            for kind, at in kinds.items()
+            if len(at) >= LEAST_QUESTIONS
+        },
     )
 
 
@@ -149,17 +156,3 @@ def _values(evaluation: Evaluation, routes: Sequence[str], metric: str) -> tuple
     if metric not in known:
         raise BadInput(f"unknown metric {metric!r}; known: {', '.join(known)}")
     return np.array([[evaluation.values[route][id][metric] for id in ids] for route in routes]), ids
-
-
-def _by_kind(
-    evaluation: Evaluation, real: Values, values: Values, ids: Sequence[str]
-) -> dict[str, tuple[float, int]]:
-    """Return tau by kind of generated question, for the kinds with enough of them."""
-    kinds: dict[str, list[int]] = {}
-    for at, id in enumerate(ids):
-        kinds.setdefault(evaluation.questions[id].mode or "", []).append(at)
-    return {
-        kind: (tau(real, values[:, at].mean(axis=1)), len(at))
-        for kind, at in kinds.items()
-        if len(at) >= LEAST_QUESTIONS
-    }
