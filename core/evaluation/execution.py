@@ -57,8 +57,8 @@ class Executed:
         """Return a remark on the excluded questions, or None if nothing was excluded."""
         if not self.excluded:
             return None
-        what = f"{len(self.excluded)} questions, such as {self.excluded[0]!r}, are excluded"
-        return f"{METRIC} and {ANSWER}: {what}, as their gold SQL does not run or returns too much"
+        what = f"{len(self.excluded)} questions are excluded, such as {self.excluded[0]!r}"
+        return f"{METRIC} and {ANSWER}: {what}: their gold SQL does not run or returns too much"
 
 
 def measured(

@@ -91,7 +91,7 @@ def summarise(
         if chosen := {q: one["class"] for q, one in said.items() if "class" in one}:
             kinds = {q.id: q.mode for q in asked}
             row["routing"] = routing.block(chosen, kinds, by_question, route, HEADLINE)
-            made = {}
+            made: Mapping[str, Any] = {}
             with suppress(Unavailable):  # a router without a training record
                 made = question_classifier.read(settings.current().home).made
             if (seen := routing.seen_in_training(labelled.name, made)) is not None:

@@ -70,7 +70,8 @@ def prepare(
     ready = experiment.prepare(engine, whole, found, folder, left_out=calibrated)
     drawn = ready.labelled
     if not any(drawn.labelled(q.id) or q.answers or q.answerable is False for q in drawn.questions):
-        raise BadInput(f"{drawn.name}: no question drawn has a relevant passage or a gold answer")
+        few = f"none of the {len(drawn.questions)} questions drawn"
+        raise BadInput(f"{drawn.name}: {few} has a relevant passage or a gold answer")
     return ready, said
 
 
