@@ -17,6 +17,7 @@ from scipy.sparse import csr_matrix
 
 from core.corpus.types import Document, Span
 from core.domain.errors import BadInput
+from core.domain.external import ForeignHit
 from core.domain.once import Recent
 from core.domain.relevance import unmatched_id
 from core.domain.types import Passage
@@ -41,23 +42,6 @@ _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 _PLACE_ID = re.compile(r"(.+):(\d{1,9})-(\d{1,9})", re.DOTALL)  # how an id names a place in a document
 Numbers = NDArray[np.int32]
-
-
-class Foreign(Protocol):
-    """A passage as another pipeline returned it; `id`, `start`, `end` and `title` may be missing."""
-
-    @property
-    def doc_id(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-    @property
-    def id(self) -> str | None: ...
-    @property
-    def start(self) -> int | None: ...
-    @property
-    def end(self) -> int | None: ...
-    @property
-    def title(self) -> str | None: ...
 
 
 class Searched(Protocol):
@@ -176,7 +160,7 @@ class Matcher:
         self._known: Recent[tuple[object, ...], _Found] = Recent(KEPT)
         self._texts: Recent[str, _Text] = Recent(PREPARED)
 
-    def match(self, hits: Sequence[Foreign]) -> Matched:
+    def match(self, hits: Sequence[ForeignHit]) -> Matched:
         """Match the ranking of `hits`, best first, to passages of the corpus.
 
         The first matching rule applies: the hit's id, or its document's, is a passage's, unless their words
@@ -205,7 +189,7 @@ class Matcher:
                 placed.setdefault(passage.id, Placed(passage, at, found.rule))
         return Matched(tuple(placed.values()), tuple(rules), repeats, spread, clashes, tuple(standing))
 
-    def _find(self, hits: Sequence[Foreign]) -> list[_Found]:
+    def _find(self, hits: Sequence[ForeignHit]) -> list[_Found]:
         there = self._corpus.by_ids(list({id for hit in hits for id in (hit.id, hit.doc_id) if id}))
         found = []
         for hit in hits:
@@ -220,7 +204,7 @@ class Matcher:
         return [self._with_standing(hit, one, texts) for hit, one in zip(hits, found, strict=True)]
 
     def _with_standing(
-        self, hit: Foreign, found: _Found, texts: Callable[[str], tuple[str, list[Passage]] | None]
+        self, hit: ForeignHit, found: _Found, texts: Callable[[str], tuple[str, list[Passage]] | None]
     ) -> _Found:
         """`found` with what the hit stands for; a hit that no rule matched is looked up in its document."""
         doc = found.passages[0].doc_id if found.passages else hit.doc_id
@@ -271,7 +255,7 @@ class Matcher:
         best = _most(shared)
         return [best] if shared[best] >= HALF * (end - start) else []
 
-    def _named(self, hit: Foreign, there: Mapping[str, Passage]) -> tuple[Passage | None, bool]:
+    def _named(self, hit: ForeignHit, there: Mapping[str, Passage]) -> tuple[Passage | None, bool]:
         """Return the passage with the hit's id, and whether the corpus has that id only for other words."""
         clash = False
         for id in (hit.id, hit.doc_id):
@@ -286,7 +270,7 @@ class Matcher:
             clash = True
         return None, clash
 
-    def _at_place(self, hit: Foreign) -> tuple[Passage, ...]:
+    def _at_place(self, hit: ForeignHit) -> tuple[Passage, ...]:
         """Return the passages at the hit's place in its document, as labels are matched to it; () if the
         words differ.
         """
@@ -304,7 +288,7 @@ class Matcher:
         whole = sorted((p for p in held if p.start >= start and p.end <= end), key=_in_order)
         return tuple(whole) if len(whole) > 1 or not held else (_most(held),)
 
-    def _by_text(self, hits: Sequence[Foreign]) -> Iterator[_Found]:
+    def _by_text(self, hits: Sequence[ForeignHit]) -> Iterator[_Found]:
         if not hits:
             return
         if self._lookup is None:
@@ -316,7 +300,7 @@ class Matcher:
         for hit, text, some in zip(hits, texts, rows, strict=True):
             yield self._closest(hit, text, {row: passages[row] for row in some})
 
-    def _closest(self, hit: Foreign, text: _Text, candidates: Mapping[int, Passage]) -> _Found:
+    def _closest(self, hit: ForeignHit, text: _Text, candidates: Mapping[int, Passage]) -> _Found:
         """Of the candidates one of equal words, else one that holds the other, else the best overlap; then
         one of the same document, then the nearest in length, then the first. A text that is longer than it
         stands for every passage of that document that it holds.
@@ -373,7 +357,7 @@ def _in_order(passage: Passage) -> tuple[int, int, str]:
     return passage.start, passage.end, passage.id
 
 
-def own(hit: Foreign) -> Passage:
+def own(hit: ForeignHit) -> Passage:
     """Return a hit outside the corpus as a separate passage; equal document and words have one id."""
     content = " ".join(words(hit.text)) or f"{hit.id or ''}\0{hit.start}\0{hit.end}"
     start = hit.start if hit.start is not None and hit.start >= 0 else 0

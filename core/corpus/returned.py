@@ -11,10 +11,10 @@ from dataclasses import replace
 from core.corpus import catalogue, uploads
 from core.corpus.catalogue import BUILT_IN
 from core.corpus.chunk import WHOLE
-from core.corpus.passage_matching import Foreign
 from core.corpus.source import Source, from_path
 from core.corpus.types import Reading
 from core.domain.errors import BadInput, Unavailable
+from core.domain.external import ForeignHit
 from core.domain.settings import Settings
 from core.domain.text import storable
 
@@ -27,7 +27,7 @@ def source(corpus: str, settings: Settings) -> Source:
     return replace(found, reading=Reading(("text",)))
 
 
-def add(corpus: str, hits: Iterable[Foreign], settings: Settings) -> int:
+def add(corpus: str, hits: Iterable[ForeignHit], settings: Settings) -> int:
     """Add new passages to a corpus of returned ones, and return their number; index it afterwards.
 
     A passage keeps its pipeline's id; without an id, or if the id belongs to another text, the id is derived

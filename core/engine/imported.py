@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from core.corpus.build import Progress
 from core.corpus.corpus import Corpus
@@ -18,13 +18,14 @@ from core.corpus.source import slug
 from core.domain.errors import BadInput, Unavailable
 from core.domain.external import ForeignHit
 from core.domain.outputs import NOTHING, Embedding, Output, Pass, Reply, Rerank, Reranked, Search
-from core.domain.settings import Settings
 from core.domain.types import Hit, Link, Passage, Query, Ranking, RouteResult, Run, Span, Tokens
 from core.engine import returned_corpus
 from core.steps.external import links_to
-from core.store import Store
 from core.store.trace_sources.values import FEEDBACK
 from core.store.traces_in import ForeignSpan, ForeignTrace, in_words
+
+if TYPE_CHECKING:
+    from core.engine.contexts import ContextFactory
 
 INPUT = ("input.value", "langfuse.observation.input", "langfuse.trace.input", "traceloop.entity.input")
 OUTPUT = ("output.value", "langfuse.observation.output", "langfuse.trace.output", "traceloop.entity.output")
@@ -65,17 +66,8 @@ class ImportedTraces:
         return in_words(self.skipped)
 
 
-class Opens(Protocol):
-    """The engine attributes this module uses."""
-
-    settings: Settings
-    store: Store | None
-
-    def corpus(self, name: str, /) -> Corpus: ...
-
-
 def store_traces(
-    engine: Opens,
+    engine: ContextFactory,
     traces: Sequence[ForeignTrace],
     corpus: str | None = None,
     route: str | None = None,

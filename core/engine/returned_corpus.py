@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from core.corpus import index, returned
 from core.corpus.build import Progress
-from core.corpus.passage_matching import Foreign
 from core.domain.errors import RouteScopeError, Unavailable, describe
+from core.domain.external import ForeignHit
 from core.domain.settings import Settings
 from core.domain.types import Query
 from core.engine.request import clean
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def keep(
     settings: Settings,
     corpus: str,
-    hits: Iterable[Foreign],
+    hits: Iterable[ForeignHit],
     *,
     progress: Progress,
     cancel: threading.Event | None,
@@ -51,7 +51,7 @@ def grow(
     new ones. A pipeline that fails is skipped with a warning. Raises Unavailable if all fail.
     """
     asked, _ = clean(query)
-    hits: list[Foreign] = []
+    hits: list[ForeignHit] = []
     failed = 0
     for name in names:
         pipeline = pipelines()[name]
