@@ -232,16 +232,8 @@ def _test(one: Filter, kind: Kind) -> Callable[[str], bool]:
             return one.operator == "!="
         begin, end = own
         within = any(a <= begin and end <= b for a, b in ranges)
-        found: dict[str, Any] = {
-            "=": within,
-            "in": within,
-            "!=": not within,
-            "<": end < first,
-            "<=": end <= last,
-            ">": begin > last,
-            ">=": begin >= first,
-        }
-        return bool(found[one.operator])
+        order = {"<": end < first, "<=": end <= last, ">": begin > last, ">=": begin >= first}
+        return bool(order.get(one.operator, within == (one.operator != "!=")))
 
     return holds
 

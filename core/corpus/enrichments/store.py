@@ -200,6 +200,7 @@ def build(
     `core.corpus.index.build`. Raises BadInput, Unavailable, ModelFailed, Cancelled.
     """
     from core.backends.embedder import load_embedder
+    from core.backends.llm import load_llm
 
     wanted, corpus = recipe(name), own(name, corpus)
     stages = Stages(progress, cancel or threading.Event())
@@ -221,7 +222,8 @@ def build(
         with alone(home.with_suffix(".lock"), stages.cancel):
             for leftover in home.parent.glob(f".new-{name}-*"):  # of a build that was killed
                 shutil.rmtree(leftover, ignore_errors=True)
-            writer = (llm or _writer(settings)) if wanted.uses_llm else None
+            now = settings.model_copy(update={"llm": settings.index_llm or settings.llm})
+            writer = (llm or load_llm(now)) if wanted.uses_llm else None
             made_by = (writer.model if writer else None, wanted.model(settings))
             found = describe(name, corpus.name, settings, corpus.by)
             # Failures of the model are worth another attempt.
@@ -273,12 +275,6 @@ def _sound(folder: Path) -> bool:
         log.warning("%s; building it again", error)
         return False
     return True
-
-
-def _writer(settings: Settings) -> LLM:
-    from core.backends.llm import load_llm
-
-    return load_llm(settings.model_copy(update={"llm": settings.index_llm or settings.llm}))
 
 
 def _home(corpus: str, name: str, settings: Settings, by: str = "") -> Path:

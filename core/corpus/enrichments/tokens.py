@@ -110,8 +110,10 @@ class Tokens:
                     yield former.tokens(row), former.full(row)
 
         if tools.settings.late_bits == FULL:
-            with tools.stages.stage("write token vectors"):
-                count = _write(found(), embedder, folder)
+            file, dim = folder / VECTORS, embedder.dim
+            writing = tools.stages.stage("write token vectors")
+            with writing, array_files.RowWriter(file, np.float16, (dim,)) as vectors:
+                count = _write_tokens(found(), vectors.add, embedder, folder, {})
             array_files.save(folder / KEYS, wanted)  # a later build copies from here
         else:
             count = _write_residuals(found, embedder, folder, tools)
@@ -281,12 +283,6 @@ def helped(settings: Settings, payload: Mapping[str, Any]) -> bytes:
     """Compute `step` of some texts in a worker. Raises Unavailable if the worker has another model."""
     check(payload["name"], payload["identity"])
     return step(load(settings), payload["texts"])
-
-
-def _write(found: Iterator[Stored], embedder: TokenEmbedder, folder: Path) -> int:
-    """Write the passages in the order of rows; returns the number of tokens."""
-    with array_files.RowWriter(folder / VECTORS, np.float16, (embedder.dim,)) as vectors:
-        return _write_tokens(found, vectors.add, embedder, folder, {})
 
 
 def _write_residuals(
