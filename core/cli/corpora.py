@@ -288,6 +288,16 @@ def ensure(source: Source, settings: Settings) -> None:
     build(source, settings)
 
 
+def ensured(target: str) -> Source:
+    """Return the known corpus called `target`, built unless its index is there and current."""
+    from core.corpus import catalogue
+    from core.domain import settings
+
+    source = catalogue.source(target, settings=settings.current(), known_only=True)
+    ensure(source, settings.current())
+    return source
+
+
 def indexed(given: str, settings: Settings) -> str:
     """Return the name of the corpus that a name or path means. That of a path is built unless its index is
     current, and one whose documents come with the program if it was never built.

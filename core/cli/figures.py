@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -146,46 +147,43 @@ def _routing(route: str, block: Mapping[str, Any]) -> str:
     return "\n".join(parts)
 
 
+def _by_route(routes: Mapping[str, Any], shown: Mapping[str, Callable[[Any], object]]) -> str:
+    """Format a row for each route and a column for each figure, by its title."""
+    rows = [(route, *(figure(row) for figure in shown.values())) for route, row in routes.items()]
+    return table(("route", *shown), rows, right=range(1, len(shown) + 1))
+
+
+def _means(names: Iterable[str]) -> dict[str, Callable[[Any], object]]:
+    def shown(name: str) -> Callable[[Any], object]:
+        return lambda row: amount(row[name], 3)
+
+    return {KNOWN[name].short: shown(name) for name in names}
+
+
 def _overall(routes: Mapping[str, Any]) -> str:
     """Format the means; the share of unjudged passages follows the metrics of the same depth."""
     deep: dict[str, list[str]] = {}
     for name, unjudged in UNJUDGED.items():
         deep.setdefault(unjudged, []).append(name)
     depths = sorted(deep, key=lambda metric: int(metric.rpartition("@")[2]))
-    names = [name for unjudged in depths for name in (*deep[unjudged], unjudged)]
-    rows = [(route, *(amount(row[name], 3) for name in names)) for route, row in routes.items()]
-    headers = ("route", *(KNOWN[name].short for name in names))
-    return table(headers, rows, right=range(1, len(headers)))
+    return _by_route(routes, _means(name for one in depths for name in (*deep[one], one)))
 
 
 def _use(routes: Mapping[str, Any]) -> str:
-    """Questions counted apart, times and model calls."""
-    rows = [
-        (
-            route,
-            *(row[key] for key in ("scored", "not_scored", "failed")),
-            amount(row["p50_ms"], 1),
-            amount(row["p95_ms"], 1),
-            row["llm_calls"],
-        )
-        for route, row in routes.items()
-    ]
-    headers = ("route", "scored", "not scored", "failed", "p50 ms", "p95 ms", "calls")
-    return table(headers, rows, right=range(1, len(headers)))
+    """Format the questions counted apart, times and model calls."""
+    shown: dict[str, Callable[[Any], object]] = {
+        **{name.replace("_", " "): itemgetter(name) for name in ("scored", "not_scored", "failed")},
+        "p50 ms": lambda row: amount(row["p50_ms"], 1),
+        "p95 ms": lambda row: amount(row["p95_ms"], 1),
+        "calls": itemgetter("llm_calls"),
+    }
+    return _by_route(routes, shown)
 
 
 def _answers(routes: Mapping[str, Any]) -> str:
-    rows = [
-        (
-            route,
-            *(row["answers"][key] for key in ("n", "abstained")),
-            *(amount(row["answers"][name], 3) for name in ANSWER_COLUMNS),
-        )
-        for route, row in routes.items()
-        if "answers" in row
-    ]
-    headers = ("route", "n", "abstained", *ANSWER_COLUMNS.values())
-    return table(headers, rows, right=range(1, len(headers)))
+    answered = {route: row["answers"] for route, row in routes.items() if "answers" in row}
+    counts = {name: itemgetter(name) for name in ("n", "abstained")}
+    return _by_route(answered, {**counts, **_means(ANSWER_COLUMNS)})
 
 
 def _against(routes: Mapping[str, Any]) -> str:

@@ -38,16 +38,14 @@ def fit_(
     The weights come from a logistic regression over each list's features of a passage. They are compared with
     fusions that need no labels, on questions they were not fitted on. No model is called.
     """
-    from core.cli.corpora import ensure
-    from core.corpus import catalogue
-    from core.domain import settings
+    from core.cli.corpora import ensured
     from core.engine.engine import shared_engine
     from core.evaluation.tuning import fusion_weights
 
     if evaluation is not None and labels is not None:
         raise BadInput("--evaluation and --labels cannot be combined; give one")
     if evaluation is None:
-        ensure(catalogue.source(corpus, settings=settings.current(), known_only=True), settings.current())
+        ensured(corpus)
     chosen = listed(lists)
     wanted = fusion_weights.Wanted(corpus, name, chosen, evaluation, labels, split)
     with working("q") as (bar, asked):

@@ -46,8 +46,7 @@ def import_(
     or protobuf. A trace is stored 2 seconds after its last span once its root has come, or after 60 seconds
     without it.
     """
-    from core.cli.corpora import ensure
-    from core.corpus import catalogue
+    from core.cli.corpora import ensured
     from core.engine.engine import shared_engine
     from core.engine.imported import store_traces
     from core.evaluation.labels import desk, feedback, pool
@@ -68,7 +67,7 @@ def import_(
     if label_set is not None and label_set in {one.name for one in desk.sets(store)}:
         raise BadInput(f"there is a label set {label_set!r} already; choose another name")
     if corpus is not None:
-        ensure(catalogue.source(corpus, settings=engine.settings, known_only=True), engine.settings)
+        ensured(corpus)
     if read is None:
         _listen(port, lambda traces: store_traces(engine, traces, corpus, name), store)
         return

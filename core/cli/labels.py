@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from core.cli.commands import COLUMNS, command
-from core.cli.common import emit, ended, followed, note
+from core.cli.common import attributes, emit, ended, followed, note
 from core.cli.label_files import export_, import_
 from core.cli.label_judge import judge_
 from core.cli.sessions import open_store
@@ -172,8 +172,7 @@ def suggest_(name: str) -> int:
         note(f"warning: {under_way.unscored} not scored, for example: {next(iter(under_way.why.values()))}")
     document = {
         "set": under_way.name,
-        "annotator": under_way.annotator,
-        "scored": under_way.scored,
+        **attributes(under_way, "annotator scored"),
         "not_scored": under_way.unscored,
         "interrupted": under_way.cancelled,
     }

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from core.cli.commands import command, json_asked
-from core.cli.common import emit, listed, note, warn, working
+from core.cli.common import attributes, emit, listed, note, warn, working
 from core.cli.text import table
 from core.domain.errors import BadInput
 from core.domain.program import COMMAND
@@ -88,9 +88,7 @@ def generate_(
         "model_seconds": round(found.seconds, 1),
         "model_calls": found.calls,
         "seconds_per_question": found.per_question,
-        "threshold": found.threshold,
-        "ended": found.ended,
-        "notes": found.notes,
+        **attributes(found, "threshold ended notes"),
     }
     emit(document, lambda: _text(found, document))
     if found.ended == "stopped by the user":

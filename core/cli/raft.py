@@ -8,7 +8,7 @@ from dataclasses import MISSING
 from pathlib import Path
 
 from core.cli.commands import argument, command
-from core.cli.common import emit, note, warn
+from core.cli.common import attributes, emit, note, warn
 from core.domain.errors import BadInput
 from core.evaluation.options import option
 
@@ -55,13 +55,7 @@ def raft_(
         raise BadInput(f"cannot write {out}: {error.strerror or error}") from None
     finally:
         scratch.unlink(missing_ok=True)
-    document = {
-        "out": str(out),
-        "examples": made.examples,
-        "without_oracle": made.without_oracle,
-        "short": made.short,
-        "skipped": made.skipped,
-    }
+    document = {"out": str(out), **attributes(made, "examples without_oracle short skipped")}
     skipped = ", ".join(f"{count} with {why}" for why, count in sorted(made.skipped.items()))
     emit(
         document,

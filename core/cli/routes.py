@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from core.cli.commands import command
-from core.cli.common import emit
+from core.cli.common import attributes, emit
 from core.cli.text import table
 from core.domain.models import AT
 from core.domain.text import one_line
@@ -64,11 +64,7 @@ def _affected(chat: Sequence[ChatEndpoint], others: Sequence[EndpointReport]) ->
 def _route(route: Route, gaps: Mapping[Need, str]) -> dict[str, Any]:
     lack = why_not(route, gaps)
     return {
-        "name": route.name,
-        "title": route.title,
-        "family": route.family,
-        "summary": route.summary,
-        "paper": route.paper,
+        **attributes(route, "name title family summary paper"),
         "needs": [need.value for need in route.needed(route.settle({}))],
         "available": lack is None,
         "why_not": lack,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from core.cli.commands import SCHEDULER, WORKERS, argument, command
-from core.cli.common import emit, followed, note, warn
+from core.cli.common import attributes, emit, followed, note, warn
 from core.domain.errors import BadInput, Unavailable
 from core.domain.format import milliseconds
 from core.evaluation.options import option
@@ -130,10 +130,8 @@ def _document(found: Curve) -> dict[str, Any]:
             {
                 "values": about.values(one.point),
                 "from": one.by,
-                "waiting": one.waiting,
-                "failed": one.failed,
+                **attributes(one, "waiting failed p_holm"),
                 **({} if one.effect is None else _effect(one.effect)),
-                "p_holm": one.p_holm,
                 "verdict": one.verdict or None,
             }
             for one in found.tried
@@ -147,13 +145,7 @@ def _document(found: Curve) -> dict[str, Any]:
 
 
 def _effect(effect: Effect) -> dict[str, Any]:
-    return {
-        "mean": effect.mean,
-        "delta": effect.delta,
-        "ci95": effect.interval and list(effect.interval),
-        "p": effect.p,
-        "n": effect.n,
-    }
+    return {**attributes(effect, "mean delta p n"), "ci95": effect.interval and list(effect.interval)}
 
 
 def _text(found: Curve) -> str:

@@ -37,9 +37,7 @@ def triage_(
     (1 - rank-biased overlap) times how often the question was asked; of equal ones those with complaints
     first. They are not a sample: a mean over the first of them is not that of your traffic.
     """
-    from core.cli.corpora import ensure
-    from core.corpus import catalogue
-    from core.domain import settings
+    from core.cli.corpora import ensured
     from core.engine.engine import shared_engine
     from core.evaluation import triage
     from core.evaluation.labels.pool import runnable
@@ -48,9 +46,7 @@ def triage_(
 
     read = traces_of(traces, bytes_of(traces))
     chosen = [route.name for route in pick(routes)] if routes is not None else []
-    now = settings.current()
-    source = catalogue.source(corpus, settings=now, known_only=True)
-    ensure(source, now)
+    source = ensured(corpus)
     engine = shared_engine()
     names = list(dict.fromkeys(runnable(engine, source.name, chosen)))
     with working() as (bar, stop):
