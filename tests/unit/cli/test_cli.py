@@ -281,7 +281,7 @@ ASK = ("ask", "box", "--corpus", "tiny")
         (("ask", "x", "--rotes", "a"), "No such option '--rotes'"),
         (("nope",), "unknown command 'nope'; known: ask, audit, audit-access"),
         (("eval", "no/such/folder"), "unknown corpus 'no/such/folder'; known: support"),
-        (("eval", str(PROJECT / "data" / "vectors")), "no readable document"),
+        (("eval", str(PROJECT / "data" / "vectors")), "no questions; give a BEIR folder"),
         (("eval", "support", "--routes", "bm25", "--baseline", "dense"), "'dense' is not among"),
         (("eval", "support", "--queries", "0"), "0 is not in the range"),
         (("eval", "support", "--fresh"), "need --out DIR"),
