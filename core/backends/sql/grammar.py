@@ -64,7 +64,7 @@ class _Source:
 
 
 @dataclass(slots=True)
-class _Writer:
+class _GrammarRules:
     """The rules made so far. A rule that is asked for twice is made once."""
 
     sources: Sequence[_Source]
@@ -133,7 +133,7 @@ def kind(column: Column) -> Kind:
     return "number" if any(sign in upper for sign in numbers) else "any"
 
 
-def _prepared(tables: Sequence[DatabaseTable], found: tuple[Join, ...], values: Values) -> _Writer:
+def _prepared(tables: Sequence[DatabaseTable], found: tuple[Join, ...], values: Values) -> _GrammarRules:
     """Prepare the sources, the conditions that join two of them, and the sets of sources joined this way."""
     sources = [_Source(table, written(table.name), written(table.name)) for table in tables]
     taken = {table.name.lower() for table in tables}
@@ -161,7 +161,7 @@ def _prepared(tables: Sequence[DatabaseTable], found: tuple[Join, ...], values: 
                 conditions.setdefault((one, other), []).append(condition)
     alike = {place: number for number, named in enumerate(places) for place in named}
     scopes = _scopes(len(sources), len(tables), conditions)
-    return _Writer(sources, conditions, scopes, values, _free("d", taken), alike)
+    return _GrammarRules(sources, conditions, scopes, values, _free("d", taken), alike)
 
 
 def _free(name: str, taken: set[str]) -> str:
@@ -193,7 +193,7 @@ def _scopes(
     return (*found, *pairs)
 
 
-def _of_source(writer: _Writer, at: int) -> None:
+def _of_source(writer: _GrammarRules, at: int) -> None:
     """Add the rules of one source: its columns, values computed from them, and conditions on them.
 
     Rules that end in "s" are for a SELECT from this table alone, where each column may omit its table;
@@ -218,7 +218,7 @@ def _of_source(writer: _Writer, at: int) -> None:
 
 
 def _values(
-    writer: _Writer, at: int, mode: str, named: Sequence[tuple[str, Column]], after: str | None = None
+    writer: _GrammarRules, at: int, mode: str, named: Sequence[tuple[str, Column]], after: str | None = None
 ) -> None:
     """Columns, numbers, expressions, aggregates and what is selected, of the columns as they are `named`;
     what follows the first column of an expression is of the mode `after`.
@@ -240,7 +240,7 @@ def _values(
     rule(f"i{of}", f"e{of}", f'a{of} (op (a{then} | num | "(" subn ")"))?')
 
 
-def _conditions(writer: _Writer, at: int, mode: str, short: Sequence[Column]) -> list[str]:
+def _conditions(writer: _GrammarRules, at: int, mode: str, short: Sequence[Column]) -> list[str]:
     """One condition on a column, by what it may be compared with; those in `short` may lack their table."""
     source, of = writer.sources[at], f"{at}{mode}"
     by: dict[str, list[str]] = {}
@@ -285,7 +285,7 @@ def _conditions(writer: _Writer, at: int, mode: str, short: Sequence[Column]) ->
     return made
 
 
-def _nested_name(writer: _Writer, at: int, number: int) -> str:
+def _nested_name(writer: _GrammarRules, at: int, number: int) -> str:
     """Return the rule of the nested SELECTs that a column may be compared with: of columns with the same
     content, of itself if there are none, of numbers if it is numeric.
     """
@@ -300,7 +300,7 @@ def _nested_name(writer: _Writer, at: int, number: int) -> str:
     return f"sub{at}x{number}" if kind(column) == "text" and columns <= MAX_COLUMNS_WITH_NESTED else "sub"
 
 
-def _nested(writer: _Writer) -> None:
+def _nested(writer: _GrammarRules) -> None:
     """Add the rules of nested SELECTs by their result: numbers, or the content of a group of columns or one
     column.
     """
@@ -328,7 +328,7 @@ def _nested(writer: _Writer) -> None:
         writer.rule(rule, f'"SELECT " {counted}')
 
 
-def _of_scope(writer: _Writer, scope: Scope) -> None:
+def _of_scope(writer: _GrammarRules, scope: Scope) -> None:
     """Add the rules of what follows the selected columns of a SELECT from the tables of `scope`."""
     rule, name = writer.rule, _name(scope)
     members = [f"{at}s" if len(scope) == 1 and writer.sources[at].plain else f"{at}" for at in sorted(scope)]
@@ -357,7 +357,7 @@ def _of_scope(writer: _Writer, scope: Scope) -> None:
     rule(f"y{name}", f"l{name} (q{name} (j{name} | set other) | d{name} | set other)")
 
 
-def _from(writer: _Writer, scope: Scope) -> list[str]:
+def _from(writer: _GrammarRules, scope: Scope) -> list[str]:
     """Return the ways to write the FROM of a scope: a table, or a smaller scope joined with one more
     table.
     """
@@ -383,14 +383,14 @@ def _from(writer: _Writer, scope: Scope) -> list[str]:
     return made
 
 
-def _tied(writer: _Writer, low: int, high: int) -> str:
+def _tied(writer: _GrammarRules, low: int, high: int) -> str:
     """Return the rule of the conditions that join two sources."""
     name = f"on{low}x{high}"
     writer.rule(name, *map(terminal, (*writer.conditions[low, high], *writer.conditions[high, low])))
     return name
 
 
-def _selects(writer: _Writer) -> None:
+def _selects(writer: _GrammarRules) -> None:
     """Add the rules of SELECTs: each selected column narrows the tables that it can come from.
 
     `root` is the whole query, `sub` a nested one with one column, `other` the second one of a set operation,
@@ -429,7 +429,7 @@ def _selects(writer: _Writer) -> None:
     rule("root", f'"SELECT " (some ({told["root"]}) | {counted} | derived | "(" subn ")" op "(" subn ")")')
 
 
-def _after(writer: _Writer, seen: Scope, count: int) -> str:
+def _after(writer: _GrammarRules, seen: Scope, count: int) -> str:
     """Return the rule of what may follow `count` selected columns (2: or more) of the tables `seen`: another
     column, or their FROM.
     """
@@ -450,7 +450,7 @@ def _after(writer: _Writer, seen: Scope, count: int) -> str:
     return name
 
 
-def _products(writer: _Writer) -> list[Scope]:
+def _products(writer: _GrammarRules) -> list[Scope]:
     """Pairs of sources whose numbers may be computed with each other; their rule is made on the way."""
     found = []
     for pair in writer.scopes:

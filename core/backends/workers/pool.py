@@ -87,7 +87,7 @@ class Pool:
 
         Calls are submitted a few at a time. Those of a lost worker or scheduler are submitted again.
         """
-        work = _Work(self, function, calls)
+        work = _PoolTasks(self, function, calls)
         try:
             while not ended():
                 try:
@@ -221,7 +221,7 @@ class Pool:
         self._threads = 0
 
 
-class _Work(Generic[K]):
+class _PoolTasks(Generic[K]):
     """Calls on their way: waiting, given out, or to be given out again."""
 
     def __init__(self, pool: Pool, function: str, calls: Iterable[tuple[K, Any]]) -> None:
