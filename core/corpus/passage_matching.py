@@ -9,11 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
 from core.corpus.types import Document, Span
 from core.domain.errors import BadInput
@@ -21,6 +20,9 @@ from core.domain.external import ForeignHit
 from core.domain.once import Recent
 from core.domain.relevance import unmatched_id
 from core.domain.types import Passage
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 Rule = Literal["id", "offsets", "text", "words", "document"]
 RULES: Mapping[Rule, str] = {
@@ -409,6 +411,8 @@ class _Lookup:
     def _postings(self, word: Numbers, row: Numbers) -> csr_matrix:
         """Return the rows of each word."""
         shape = (len(self._number), len(self._sizes))
+        from scipy.sparse import csr_matrix  # a question that asks no pipeline does not wait for it
+
         return csr_matrix((np.ones(len(word), np.int8), (word, row)), shape)
 
     def equal(self, text: _Text) -> list[int]:
