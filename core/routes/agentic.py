@@ -33,6 +33,7 @@ def agentic(
     each: Annotated[int, Parameter(1, 10, "passages collected per action")] = 3,
     keep: shared.Collected = 9,
     threshold: Annotated[Share, "minimum P(Yes) that what was collected answers; 0: calibrated"] = 0.0,
+    fused_by: shared.FusedBy = "rrf",
 ) -> Answer:
     """Let the model choose the next action (search, look up, query tables) without showing it the passages.
 
@@ -48,7 +49,7 @@ def agentic(
             return do.result_passage(do.ask_tables(text))
         if action == "look_up":
             return do.look_up(text, had)
-        return do.rrf((do.sparse(text), do.dense(text)))
+        return do.hybrid(text, fused_by)
 
     def take_in(action: Action, words: str, found: Ranking, had: Ranking) -> tuple[Did, Ranking]:
         seen = do.seen(query.text, found, had, each)

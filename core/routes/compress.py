@@ -1,5 +1,6 @@
 from typing import Annotated, Literal
 
+from core.routes import shared
 from core.routes.prelude import Answer, Need, Parameter, Query, Steps, route
 
 
@@ -39,6 +40,7 @@ def compress(
             cosine=True,
         ),
     ] = 0.3,
+    fused_by: shared.FusedBy = "rrf",
 ) -> Answer:
     """Filter the retrieved passages down to the sentences that matter and answer from those.
 
@@ -46,7 +48,7 @@ def compress(
     that no hit is lost. The answer uses the remaining sentences only. The thresholds were chosen on dev
     questions of `support`, by the share of labelled quotes that pass.
     """
-    found = do.rrf((do.sparse(query.text), do.dense(query.text)))
+    found = do.hybrid(query.text, fused_by)
     head = found[:shown]
     near = do.near(query.text, head, floor)
     strips = (

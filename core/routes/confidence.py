@@ -1,5 +1,6 @@
 from typing import Annotated
 
+from core.routes import shared
 from core.routes.prelude import DEFAULT_SHOWN_PASSAGES, Answer, Need, Query, Share, Steps, route
 from core.steps.confidence import How
 
@@ -17,6 +18,7 @@ def confidence(
     *,
     how: Annotated[How, "mean or minimum token probability; verbalised: stated by the model"] = "mean",
     threshold: Annotated[Share, "minimum confidence to answer without a search; 0: calibrated"] = 0.0,
+    fused_by: shared.FusedBy = "rrf",
 ) -> Answer:
     """Answer from the model's own knowledge; retrieve only when its confidence is low.
 
@@ -29,6 +31,6 @@ def confidence(
         sure = do.decide_by_confidence(query.text, unaided, how, worth.cut)
         if sure.decision == "answer without retrieval":
             return unaided.over()
-    hits = do.rrf((do.sparse(query.text), do.dense(query.text)))
+    hits = do.hybrid(query.text, fused_by)
     do.ranked(hits)
     return do.write_answer(query.text, hits[:DEFAULT_SHOWN_PASSAGES]).over(hits)

@@ -1,5 +1,6 @@
 from typing import Annotated, Literal
 
+from core.routes import shared
 from core.routes.prelude import NO_GAIN, Answer, Need, Parameter, Query, Ranking, Steps, route
 from core.steps.evaluate import Which
 from core.steps.refine import recompose
@@ -36,6 +37,7 @@ def crag(
     strip_floor: Annotated[
         float, Parameter(-1, 1, "minimum cosine of a sentence with the question", tunes="floor", cosine=True)
     ] = 0.3,
+    fused_by: shared.FusedBy = "rrf",
 ) -> Answer:
     """Grade the retrieved passages, then refine them, add a web search, or put one before them.
 
@@ -47,7 +49,7 @@ def crag(
     results that replace them; without a web search the answer states what is missing. The thresholds belong
     to the evaluator (`data/evaluators`) and were fitted on dev questions of `support`.
     """
-    found = do.rrf((do.sparse(query.text), do.dense(query.text)))
+    found = do.hybrid(query.text, fused_by)
     head, tail = found[:graded], found[graded:]
     verdict = do.evaluate(query.text, head, tail, evaluator, low, high, margin)
 

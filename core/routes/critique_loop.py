@@ -23,6 +23,7 @@ def critique_loop(
     w_rel: shared.Relevance = 1.0,
     w_sup: shared.Support = 1.0,
     w_use: Annotated[float, Parameter(0, 5, "weight of the critique that the segment is useful")] = 0.5,
+    fused_by: shared.FusedBy = "rrf",
 ) -> Answer:
     """Answer from each relevant passage separately, judge each answer, and return the best that is supported.
 
@@ -36,7 +37,7 @@ def critique_loop(
     asks = look_up.decision == "calibrated" or search_from > 0
     if asks and do.worth_searching(query.text, look_up.cut).decision == "no retrieval":
         return do.unaided(query.text).over(())
-    found = do.rrf((do.sparse(query.text), do.dense(query.text)))
+    found = do.hybrid(query.text, fused_by)
     head, weights = found[:passages], {"relevance": w_rel, "support": w_sup, "utility": w_use}
     segments = do.judged_segments(query.text, head, relevance.cut)
     hits = do.append(do.by_judged(head, segments, weights), found)

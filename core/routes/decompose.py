@@ -1,5 +1,6 @@
 from typing import Annotated
 
+from core.routes import shared
 from core.routes.prelude import POOL, Answer, Need, Parameter, Query, Ranking, Steps, route
 from core.steps.linked_names import LOOK_UP_FROM
 
@@ -19,6 +20,7 @@ def decompose(
     look_up: Annotated[bool, "look up names that a sub-question's passages only mention"] = True,
     lead: Annotated[int, Parameter(0, 10, "passages of the question's own search that stay first")] = 4,
     each: Annotated[int, Parameter(1, 10, "passages collected per sub-question")] = 1,
+    fused_by: shared.FusedBy = "rrf",
 ) -> Answer:
     """Split a question that asks for several things, search each part, and add what the whole one missed.
 
@@ -27,7 +29,7 @@ def decompose(
     """
 
     def find(text: str) -> Ranking:
-        return do.rrf((do.sparse(text), do.dense(text)))
+        return do.hybrid(text, fused_by)
 
     own = find(query.text)
     if do.worth_splitting(query.text, split_from).decision == "keep":

@@ -1,5 +1,6 @@
 from typing import Annotated, Literal
 
+from core.routes import shared
 from core.routes.prelude import Answer, Need, Parameter, Query, Steps, route
 
 
@@ -19,7 +20,8 @@ def dedupe(
     threshold: Annotated[
         float, Parameter(0, 1, "minimum similarity of a duplicate", tunes="threshold")
     ] = 0.8,
+    fused_by: shared.FusedBy = "rrf",
 ) -> Answer:
     """Fuse BM25 and dense, then drop near-duplicates of better-ranked passages."""
-    found = do.rrf((do.sparse(query.text), do.dense(query.text)))
+    found = do.hybrid(query.text, fused_by)
     return do.answer(query.text, do.dedupe(found, by, threshold))

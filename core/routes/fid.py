@@ -1,5 +1,6 @@
 from typing import Annotated
 
+from core.routes import shared
 from core.routes.prelude import Answer, Need, Parameter, Query, Steps, route
 
 
@@ -15,12 +16,13 @@ def fid(
     do: Steps,
     *,
     passages: Annotated[int, Parameter(1, 20, "number of top hybrid hits to read")] = 5,
+    fused_by: shared.FusedBy = "min_max",
 ) -> Answer:
     """Retrieve by BM25 and dense; a T5 encodes each passage separately and writes one answer from all.
 
     The ranking stays as retrieved. What each passage contributed is the decoder's attention, on the step;
     the passage with most of it is cited.
     """
-    found = do.linear((do.sparse(query.text), do.dense(query.text)))
+    found = do.hybrid(query.text, fused_by)
     do.ranked(found)
     return do.read_together(query.text, found[:passages]).over(found)

@@ -1,10 +1,7 @@
 from typing import Annotated
 
-from core.domain.needs import Need
 from core.domain.parameters import named
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes.prelude import Answer, Need, Parameter, Query, Steps, route
 
 
 @route(

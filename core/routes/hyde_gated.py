@@ -9,10 +9,11 @@ def hyde_gated(
     *,
     n: shared.Imagined = 1,
     with_question: shared.WithQuestion = True,
+    fused_by: shared.FusedBy = "rrf",
 ) -> Answer:
     """Search with HyDE passages, or with BM25 and dense when the question has exact identifiers."""
     if do.gate(query.text).decision == "hybrid":
-        return do.answer(query.text, do.rrf((do.sparse(query.text), do.dense(query.text))))
+        return do.answer(query.text, do.hybrid(query.text, fused_by))
     imagined = do.hypothesize(query.text, n)
     vector = do.mean_of(imagined, query.text if with_question else None)
     return do.answer(query.text, do.nearest(vector))

@@ -37,6 +37,7 @@ def iterative(
     ] = LOOK_UP_FROM,
     chooser: Annotated[Literal["terms", "model"], "who chooses the name: shared terms, or a model"] = "terms",
     retriever: Annotated[Literal["hybrid", "bm25", "dense", "grep"], "what each search uses"] = "hybrid",
+    fused_by: shared.FusedBy = "rrf",
 ) -> Answer:
     """Search, then look up the name that the passages mention and none is about, until nothing is missing.
 
@@ -47,7 +48,7 @@ def iterative(
 
     def find(text: str) -> Ranking:
         if retriever == "hybrid":
-            return do.rrf((do.sparse(text), do.dense(text)))
+            return do.hybrid(text, fused_by)
         if retriever == "grep":
             return do.grep(text)
         return do.sparse(text) if retriever == "bm25" else do.dense(text)

@@ -18,12 +18,13 @@ def listwise(
     window: Annotated[int, Parameter(2, 20, "passages that the model orders at a time")] = 5,
     stride: Annotated[int, Parameter(1, 19, "places that the window moves; less than the window")] = 3,
     check_order: shared.CheckOrder = False,
+    fused_by: shared.FusedBy = "min_max",
 ) -> Answer:
     """Retrieve by BM25 and dense, then have the language model order the hits, a window at a time.
 
     The window slides from the last hit to the first. Small models favour places in the prompt over what the
     passages say: `check_order` shows how much.
     """
-    found = do.linear((do.sparse(query.text), do.dense(query.text)))
+    found = do.hybrid(query.text, fused_by)
     first = do.listwise(query.text, found[:candidates], window, min(stride, window - 1), check_order)
     return do.answer(query.text, do.append(first, found))

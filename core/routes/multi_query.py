@@ -16,12 +16,13 @@ def multi_query(
     *,
     n: shared.Variants = 3,
     search: Annotated[Literal["dense", "bm25", "hybrid"], "search used for each query variant"] = "hybrid",
+    fused_by: shared.FusedBy = "rrf",
 ) -> Answer:
     """Search with the question and its variants, merge the lists by best rank."""
 
     def find(text: str) -> Ranking:
         if search == "hybrid":
-            return do.rrf((do.sparse(text), do.dense(text)))
+            return do.hybrid(text, fused_by)
         return do.dense(text) if search == "dense" else do.sparse(text)
 
     texts = (query.text, *do.variants(query.text, n))

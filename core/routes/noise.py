@@ -1,5 +1,6 @@
 from typing import Annotated
 
+from core.routes import shared
 from core.routes.prelude import Answer, Need, Parameter, Query, Steps, route
 
 
@@ -16,7 +17,8 @@ def noise(
     count: Annotated[int, Parameter(0, 50, "number of unrelated passages")] = 2,
     top: Annotated[int, Parameter(1, 50, "first places among which they are put")] = 5,
     seed: Annotated[int, Parameter(0, 1000000, "seed of what is drawn, and where it is put")] = 0,
+    fused_by: shared.FusedBy = "rrf",
 ) -> Answer:
     """Hybrid search with unrelated passages put among the first: a control that shows which answers break."""
-    found = do.rrf((do.sparse(query.text), do.dense(query.text)))
+    found = do.hybrid(query.text, fused_by)
     return do.answer(query.text, do.with_noise(found, count, top, seed))

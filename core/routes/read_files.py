@@ -1,5 +1,6 @@
 from typing import Annotated, Literal
 
+from core.routes import shared
 from core.routes.prelude import EVIDENCE, POOL, Answer, Need, Parameter, Query, Ranking, Share, Steps, route
 from core.steps.agent import Action, Did, files_of
 
@@ -27,6 +28,7 @@ def read_files(
     tokens: Annotated[int, Parameter(100, 1000000, "budget of model tokens, the answer included")] = 30_000,
     seconds: Annotated[float, Parameter(1, 3600, "seconds after which no action begins")] = 300.0,
     threshold: Annotated[Share, "minimum P(Yes) that what was read answers; 0: calibrated"] = 0.0,
+    fused_by: shared.FusedBy = "rrf",
 ) -> Answer:
     """Let the model list, find, grep, search and read files until what was read answers, within a budget.
 
@@ -47,7 +49,7 @@ def read_files(
         if action == "grep":
             return do.grep(text)
         if retriever == "hybrid":
-            return do.rrf((do.sparse(text), do.dense(text)))
+            return do.hybrid(text, fused_by)
         return do.sparse(text) if retriever == "bm25" else do.dense(text)
 
     def spent() -> str:

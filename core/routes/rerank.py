@@ -21,6 +21,7 @@ def rerank(
     candidates: shared.Candidates = 50,
     reranker: Annotated[Which, "reranker; configured: the one in the settings"] = "configured",
     share: Annotated[Share, "weight of a cross-encoder's or server's score; 0: the model's own"] = 0.0,
+    fused_by: shared.FusedBy = "min_max",
 ) -> Answer:
     """Retrieve by BM25 and dense, then rerank by scoring question and passage together.
 
@@ -28,5 +29,5 @@ def rerank(
     over token vectors, in which a word of the question counts by its IDF, to BM25 and the cosine of each
     passage's nearest piece, or its own where no pieces were made.
     """
-    found = do.linear((do.sparse(query.text), do.dense(query.text)))
+    found = do.hybrid(query.text, fused_by)
     return do.answer(query.text, do.rerank(query.text, found, candidates, reranker, share))

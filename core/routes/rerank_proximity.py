@@ -1,5 +1,6 @@
 from typing import Annotated
 
+from core.routes import shared
 from core.routes.prelude import Answer, Need, Parameter, Query, Steps, route
 
 
@@ -16,11 +17,12 @@ def rerank_proximity(
     do: Steps,
     *,
     candidates: Annotated[int, Parameter(5, 200, "number of top hybrid hits to rerank")] = 200,
+    fused_by: shared.FusedBy = "min_max",
 ) -> Answer:
     """Rerank all that BM25 and dense found by BM25, cosine, MaxSim and how close the question's words stand.
 
     Neighbouring words of the question that stand within 8 terms in a passage add to BM25, and MaxSim in the
     passage's best 64 tokens to MaxSim over all of it. Signals are scaled by mean and standard deviation.
     """
-    found = do.linear((do.sparse(query.text), do.dense(query.text)))
+    found = do.hybrid(query.text, fused_by)
     return do.answer(query.text, do.rerank_proximity(query.text, found, candidates))

@@ -1,6 +1,7 @@
 from typing import Annotated
 
 from core.backends.prompting.citations import Draft
+from core.routes import shared
 from core.routes.prelude import (
     DEFAULT_SHOWN_PASSAGES,
     NO_GAIN,
@@ -30,6 +31,7 @@ def self_correct(
     evidence: Annotated[Share, "minimum P(Yes) that the passages hold the answer; 0: as other routes"] = 0.0,
     threshold: Annotated[Share, "minimum P(Yes) that a claim is supported; 0: calibrated"] = 0.0,
     rounds: Annotated[int, Parameter(0, 3, "maximum number of revisions")] = 1,
+    fused_by: shared.FusedBy = "rrf",
 ) -> Answer:
     """Draft an answer, check each claim against the sentences it cites, and rewrite only unsupported ones.
 
@@ -37,7 +39,7 @@ def self_correct(
     at all is decided as in every other route: the check compares a draft with its passages, and cannot detect
     a supported sentence that does not answer the question.
     """
-    hits = do.rrf((do.sparse(query.text), do.dense(query.text)))
+    hits = do.hybrid(query.text, fused_by)
     do.ranked(hits)
     shown = hits[:DEFAULT_SHOWN_PASSAGES]
     cut = do.calibrated("claim support", threshold, 0.5).cut

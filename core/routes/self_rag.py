@@ -26,6 +26,7 @@ def self_rag(
     w_rel: shared.Relevance = 1.0,
     w_sup: shared.Support = 1.0,
     w_use: Annotated[float, Parameter(0, 5, "weight of the critique that the answer is useful")] = 0.5,
+    fused_by: shared.FusedBy = "rrf",
 ) -> Answer:
     """Let a trained model request passages, write a segment from each, critique them and keep the best path.
 
@@ -36,7 +37,7 @@ def self_rag(
 
     def find(said: str) -> Ranking:
         text = f"{query.text} {said}".strip()
-        return do.rrf((do.sparse(text), do.dense(text)))
+        return do.hybrid(text, fused_by)
 
     if do.wants_passages(query.text, retrieve, threshold).decision == "no retrieval":
         return do.answer_unaided(query.text).over(())

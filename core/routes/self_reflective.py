@@ -1,5 +1,6 @@
 from typing import Annotated
 
+from core.routes import shared
 from core.routes.prelude import (
     EVIDENCE,
     NO_GAIN,
@@ -31,6 +32,7 @@ def self_reflective(
     threshold: Annotated[Share, "minimum P(Yes) that they hold the answer; 0: calibrated"] = 0.0,
     gain: Annotated[Share, "minimum gain in P(Yes) to continue"] = 0.05,
     rounds: Annotated[int, Parameter(1, 3, "maximum number of searches")] = 2,
+    fused_by: shared.FusedBy = "rrf",
 ) -> Answer:
     """Ask whether the first passages hold the answer; if they do not, search with another query.
 
@@ -43,7 +45,7 @@ def self_reflective(
     tried: tuple[str, ...] = (query.text,)
     reason: Reason | None = None
     while True:
-        found += (do.rrf((do.sparse(tried[-1]), do.dense(tried[-1]))),)
+        found += (do.hybrid(tried[-1], fused_by),)
         if len(found) == 1:
             do.ranked(found[0])
         head, scores = found[-1][:graded], tuple(one.score for one in seen)

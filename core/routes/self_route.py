@@ -1,6 +1,7 @@
 from typing import Annotated
 
 from core.backends.prompting.citations import NOT_ANSWERED, Draft
+from core.routes import shared
 from core.routes.prelude import DEFAULT_SHOWN_PASSAGES, EVIDENCE, Answer, Need, Query, Share, Steps, route
 
 
@@ -16,12 +17,13 @@ def self_route(
     do: Steps,
     *,
     threshold: Annotated[Share, "minimum P(Yes) that what was found holds the answer; 0: calibrated"] = 0.0,
+    fused_by: shared.FusedBy = "rrf",
 ) -> Answer:
     """Answer from a hybrid search; where it lacks the answer, from the whole corpus if that fits, else not.
 
     What is cited from the whole corpus is listed before what was found.
     """
-    hits = do.rrf((do.sparse(query.text), do.dense(query.text)))
+    hits = do.hybrid(query.text, fused_by)
     do.ranked(hits)
     worth = do.calibrated("evidence", threshold, EVIDENCE)
     chosen = do.found_or_all(query.text, hits[:DEFAULT_SHOWN_PASSAGES], worth.cut).decision

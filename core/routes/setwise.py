@@ -18,12 +18,13 @@ def setwise(
     size: Annotated[int, Parameter(2, 20, "passages compared in one call")] = 4,
     top: Annotated[int, Parameter(1, 20, "places to fill by comparison; the rest keep their order")] = 3,
     check_order: shared.CheckOrder = False,
+    fused_by: shared.FusedBy = "min_max",
 ) -> Answer:
     """Retrieve by BM25 and dense, then pick the best hits by asking the model for the best of a set.
 
     The probabilities of the labels decide, so that each comparison costs one token. Heap sort makes as few
     comparisons as the places to fill need.
     """
-    found = do.linear((do.sparse(query.text), do.dense(query.text)))
+    found = do.hybrid(query.text, fused_by)
     first = do.setwise(query.text, found[:candidates], size, top, check_order)
     return do.answer(query.text, do.append(first, found))

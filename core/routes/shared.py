@@ -1,10 +1,11 @@
 """Parameters that several routes have, declared once."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from core.routes.declare import Parameter, Share
 
 Alpha = Annotated[float, Parameter(0, 1, "weight of the dense scores; BM25 has 1 minus it", tunes="alpha")]
+FusedBy = Annotated[Literal["auto", "min_max", "rrf"], "fusion of BM25 and dense; auto: as measured"]
 RrfConstant = Annotated[int, Parameter(1, 1000, "RRF constant", tunes="k")]
 Candidates = Annotated[int, Parameter(5, 100, "number of top hybrid hits to rerank")]
 FewCandidates = Annotated[int, Parameter(2, 100, "number of top hybrid hits to rerank")]

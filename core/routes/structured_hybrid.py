@@ -19,6 +19,7 @@ def structured_hybrid(
     shown: Annotated[
         int, Parameter(2, 10, "passages in the answer prompt; the query result comes first")
     ] = 5,
+    fused_by: shared.FusedBy = "min_max",
 ) -> Answer:
     """Query the database and search the documents in parallel, answer from rows and passages.
 
@@ -30,7 +31,7 @@ def structured_hybrid(
     """
     asked, found = do.beside(
         lambda: do.ask_tables(query.text, repairs=repairs),
-        lambda: do.linear((do.sparse(query.text), do.dense(query.text))),
+        lambda: do.hybrid(query.text, fused_by),
     )
     side = do.choose_side(asked, found)
     if side.decision == "both":
