@@ -75,7 +75,8 @@ def warned(result: RouteResult) -> list[tuple[Span, dict[str, list[str]]]]:
     for span in result.spans:
         told = span.attributes.get("instructions")
         if isinstance(told, Mapping) and told:
-            found.append((span, {str(n): [str(item) for item in _list(what)] for n, what in told.items()}))
+            lists = {str(n): what for n, what in told.items() if isinstance(what, list)}
+            found.append((span, {n: [str(item) for item in what] for n, what in lists.items()}))
     return found
 
 
@@ -83,7 +84,3 @@ def being_written(spans: Sequence[Span]) -> str:
     """Return the text that a model is writing right now, or ""."""
     found = [one.output.text for one in recorded(spans, Reply) if one.output.streaming]
     return found[-1] if found else ""
-
-
-def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []

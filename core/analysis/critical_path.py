@@ -95,12 +95,8 @@ def own_ms(result: RouteResult) -> dict[int, float]:
     spans = timed(result.spans)
     for span in spans:
         children.setdefault(span.parent, []).append((span.start_ms, span.start_ms + span.ms))
-    return {
-        span.id: max(
-            0.0, span.ms - covered(children.get(span.id, []), span.start_ms, span.start_ms + span.ms)
-        )
-        for span in spans
-    }
+    inside = {one.id: covered(children.get(one.id, []), one.start_ms, one.start_ms + one.ms) for one in spans}
+    return {span.id: max(0.0, span.ms - inside[span.id]) for span in spans}
 
 
 def between_ms(result: RouteResult) -> float:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from core.analysis.occurrences import held
 from core.analysis.passage_trace import LossEvidence, PassageTrace
-from core.analysis.run_view import top
+from core.analysis.run_view import recorded, top
 from core.domain.format import milliseconds
 from core.domain.outputs import Rewrite
 from core.domain.relevance import RelevantLabel
-from core.domain.types import Passage, RouteResult, Run
+from core.domain.types import Passage, RouteResult, Run, Span
 
 DEEPER = (5, 10, 20, 50)  # depths that a page offers
 MODES = {
@@ -128,27 +126,18 @@ def mode_of(
 
     if exact := exact_terms(run.query.text):
         return Mode(MODES["exact_identifier"], False, f"it names {', '.join(one.text for one in exact[:3])}")
-    if terms is not None and (missing := _unshared(run.query.text, wanted, passages, terms)):
-        why = f"{missing} of {len(wanted)} relevant passages share no term with it"
-        return Mode(MODES["vocabulary_mismatch"], False, why)
+    if terms is not None:
+        # the labels none of whose passages, as far as they are known, shares a term
+        asked = set(terms(run.query.text))
+        known = [[passages[id] for id in label.passages if id in passages] for label in wanted]
+        shares = [any(asked & set(terms(f"{p.title}\n{p.text}")) for p in some) for some in known if some]
+        if missing := shares.count(False):
+            why = f"{missing} of {len(wanted)} relevant passages share no term with it"
+            return Mode(MODES["vocabulary_mismatch"], False, why)
     documents = {label.passages[0].rsplit(":", 1)[0] for label in wanted if label.passages}
     if len(documents) > 1:
         return Mode(MODES["multi_hop"], False, f"its relevant passages are in {len(documents)} documents")
     return None
-
-
-def _unshared(
-    text: str,
-    wanted: Sequence[RelevantLabel],
-    passages: Mapping[str, Passage],
-    terms: Callable[[str], Iterable[str]],
-) -> int:
-    """Return the number of labels none of whose passages, as far as they are known, shares a term."""
-    asked = set(terms(text))
-    known = [[passages[id] for id in label.passages if id in passages] for label in wanted]
-    return sum(
-        all(not asked & set(terms(f"{one.title}\n{one.text}")) for one in some) for some in known if some
-    )
 
 
 def _one(
@@ -165,10 +154,16 @@ def _one(
     places = [rank for label in wanted if (rank := _rank(funnel, label)) is not None]
     missing = [label for label in wanted if label.id not in own]
     lost = tuple((id, funnel.fate(id, depth)) for id in (furthest(funnel, label) for label in missing))
-    counts = Counter(_step(fate) for _, fate in lost)
-    most = max(counts.values(), default=0)
-    blamed = next((fate for _, fate in lost if counts[_step(fate)] == most), None)
-    repair, repaired = _repair(run, result, {label.id for label in missing}, tops)
+    by_step: dict[tuple[str, str], list[LossEvidence]] = {}
+    for _, fate in lost:
+        by_step.setdefault((fate.step.name if fate.step is not None else "", fate.kind), []).append(fate)
+    blamed = max(by_step.values(), key=len, default=[])
+    # the route with most of them in its top; of equal ones that whose ranking is ready soonest alone
+    ids = {label.id for label in missing}
+    others = [one for one in run.results if one.route in tops and one.route != result.route]
+    others.sort(key=lambda one: (-len(ids & tops[one.route]), ranked_ms(one), one.route))
+    repaired = len(ids & tops[others[0].route]) if others else 0
+    repair = others[0] if repaired else None
     advice = "" if not lost or result.status != "ok" else _advice(run, funnels, lost, repair, repaired, depth)
     return Diagnosis(
         result,
@@ -177,28 +172,13 @@ def _one(
         min(places, default=None) if result.status == "ok" else None,
         measured.get(result.route),
         lost,
-        blamed,
-        most,
+        next(iter(blamed), None),
+        len(blamed),
         repair,
         repaired,
         advice,
         "document" if all(label.document for label in wanted) else "passage",
     )
-
-
-def _repair(
-    run: Run, result: RouteResult, lost: set[str], tops: Mapping[str, set[str]]
-) -> tuple[RouteResult | None, int]:
-    """Return the route with most of `lost` in its top, and how many. Ties go to the route whose ranking is
-    ready soonest when it runs alone. Return (None, 0) if no other route has any.
-    """
-    others = [one for one in run.results if one.route in tops and one.route != result.route]
-    best = min(
-        others, key=lambda one: (-len(lost & tops[one.route]), ranked_ms(one), one.route), default=None
-    )
-    if best is None or not lost & tops[best.route]:
-        return None, 0
-    return best, len(lost & tops[best.route])
 
 
 def _advice(
@@ -229,25 +209,15 @@ def _advice(
     elif best.rank <= depth and best.span.parent is None:
         text = f" for {best.text}" if best.text else ""
         sentences.append(f"“{best.span.name}”{text} has it at rank {best.rank} in {best.title}.")
-    if run.query.history and not any(_rewrote(result) for result in run.results):
+    rewrites = [one.output for result in run.results for one in recorded(result.spans, Rewrite)]
+    if run.query.history and not any(one.changed for one in rewrites):
         sentences.append("The question is a follow-up, and no route in this run rewrote it.")
     return " ".join(sentences)
 
 
-def _rewrote(result: RouteResult) -> bool:
-    return any(isinstance(span.output, Rewrite) and span.output.changed for span in result.spans)
-
-
-def _step(fate: LossEvidence) -> tuple[str, str]:
-    return (fate.step.name if fate.step is not None else "", fate.kind)
-
-
 def _badness(one: Diagnosis) -> tuple[int, float, float, int]:
-    group = 0 if one.ran and not one.well else 1 if one.result.status in ("failed", "timeout") else 2
-    if one.ran and one.well:
-        group = 3
-    if one.result.status in ("unavailable", "cancelled"):
-        group = 4
+    groups = {"failed": 1, "timeout": 1, "unavailable": 4, "cancelled": 4}
+    group = (3 if one.well else 0) if one.ran else groups.get(one.result.status, 2)
     return group, one.found, one.ndcg or 0.0, -(one.best or 10**6)
 
 
@@ -257,3 +227,27 @@ def ranked_ms(result: RouteResult) -> float:
     """
     ends = [span.start_ms + span.ms for span in top(result) if span.hits is not None]
     return max(ends, default=result.ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """A list somewhere in a run that had a passage."""
+
+    route: str
+    title: str
+    span: Span
+    rank: int
+    text: str | None  # searched with, where the step is a search
+
+
+def held(funnels: Iterable[PassageTrace], id: str) -> list[Occurrence]:
+    """Return each list of a run's routes that has the passage, best rank first; a shared list comes once."""
+    found: dict[object, Occurrence] = {}
+    for funnel in funnels:
+        for stage in funnel.stages(id):
+            if stage.rank is not None:
+                text = funnel.asked(stage.span)
+                same = (stage.span.name, text, stage.span.hits)
+                result = funnel.result
+                found.setdefault(same, Occurrence(result.route, result.title, stage.span, stage.rank, text))
+    return sorted(found.values(), key=lambda one: one.rank)

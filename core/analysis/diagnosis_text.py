@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from core.analysis.diagnosis import Diagnosis, Mode
+from core.analysis.diagnosis import Diagnosis, Mode, held
 from core.analysis.lineage import is_search
-from core.analysis.occurrences import held
 from core.analysis.passage_trace import LossEvidence, PassageTrace
 from core.domain.types import Passage
 
@@ -49,11 +48,11 @@ def headline(made: Sequence[Diagnosis], depth: int, answers: Sequence[bool | Non
     of, unit = (ran[0].of, ran[0].unit) if ran else (0, "passage")
     what = f"the relevant {unit}" if of == 1 else f"all {of} relevant {unit}s"
     sentence = f"{well} of {len(ran)} routes have {what} in their top {depth}"
-    cause, count = next(
-        iter(Counter(_cause(one.blamed) for one in ran if one.blamed is not None).most_common(1)), ("", 0)
-    )
-    if count > 1:
-        sentence += f"; {count} of the other {len(ran) - well} lost it the same way ({cause})"
+    blamed = [one.blamed for one in ran if one.blamed is not None]
+    causes = Counter(one.kind if one.step is None else f"{one.kind} at “{one.step.name}”" for one in blamed)
+    for cause, count in causes.most_common(1):
+        if count > 1:
+            sentence += f"; {count} of the other {len(ran) - well} lost it the same way ({cause})"
     judged = [right for right in answers if right is not None]
     if wrong := judged.count(False):
         sentence += f", {'but' if well else 'and'} {wrong} of {len(judged)} answers {_be(wrong)} wrong"
@@ -219,7 +218,3 @@ def title(id: str, passages: Mapping[str, Passage], names: Mapping[str, str] | N
     """Return the title of a passage for a sentence."""
     known = passages.get(id)
     return (names or {}).get(id) or (known.title or known.doc_id if known else id)
-
-
-def _cause(fate: LossEvidence) -> str:
-    return fate.kind if fate.step is None else f"{fate.kind} at “{fate.step.name}”"

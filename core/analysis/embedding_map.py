@@ -92,16 +92,14 @@ def embed(
         same = [one.key for one in lacking if held.get(one.key) == run.passages[one.key]]
         vectors: Sequence[Vector] = list(corpus.vectors([corpus.row(id) for id in same])) if same else []
         known.update(
-            (("passage", id), np.asarray(v, np.float32)) for id, v in zip(same, vectors, strict=True)
+            {("passage", id): np.asarray(v, np.float32) for id, v in zip(same, vectors, strict=True)}
         )
         lacking = [one for one in lacking if ("passage", one.key) not in known]
     yield len(wanted) - len(lacking)
     for start in range(0, len(lacking), BATCH):
         part = [run.passages[one.key] for one in lacking[start : start + BATCH]]
-        made = embedder.embed([searchable(one.title, one.text) for one in part])
-        known.update(
-            (("passage", one.id), np.asarray(v, np.float32)) for one, v in zip(part, made, strict=True)
-        )
+        made = zip(part, embedder.embed([searchable(p.title, p.text) for p in part]), strict=True)
+        known.update({("passage", one.id): np.asarray(v, np.float32) for one, v in made})
         yield len(wanted) - len(lacking) + start + len(part)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
@@ -109,30 +108,16 @@ def origin(result: RouteResult) -> Source:
 
 def usage(runs: Iterable[Sequence[RouteResult]]) -> list[Usage]:
     """Mean model calls and tokens a run of each route that went well, those of most tokens first."""
-    found: dict[str, list[Totals]] = {}
-    titles: dict[str, str] = {}
-    answered: Counter[str] = Counter()
+    by_name: dict[str, list[RouteResult]] = {}
     for results in runs:
         for result in results:
             if result.status == "ok":
-                answered[result.route] += bool(result.answer)
-                titles.setdefault(result.route, result.title)
-                found.setdefault(result.route, []).append(totals(result))
+                by_name.setdefault(result.route, []).append(result)
     means = []
-    for route, some in found.items():
-        all_of, n = add(some), len(some)
-        means.append(
-            Usage(
-                route,
-                titles[route],
-                n,
-                all_of.calls / n,
-                all_of.prompt / n,
-                all_of.completion / n,
-                all_of,
-                answered[route],
-            )
-        )
+    for route, some in by_name.items():
+        whole, n, answered = add(map(totals, some)), len(some), sum(bool(one.answer) for one in some)
+        each = (whole.calls / n, whole.prompt / n, whole.completion / n)
+        means.append(Usage(route, some[0].title, n, *each, whole, answered))
     return sorted(means, key=lambda one: (-(one.prompt + one.completion), one.title))
 
 

@@ -214,12 +214,13 @@ def unmet_in(corpus: Corpus | None) -> Unmet:
             failed = [one for one in where if (met := corpus.allowed([one])) is not None and not met[row]]
         except BadInput:
             return []
-        return [f"{one} ({_has(corpus.value(id, one.field), one.field)})" for one in failed]
+        clauses = []
+        for one in failed:
+            value = corpus.value(id, one.field)
+            has = f"its document has no {one.field}"
+            if value is not None:
+                has = f"its {one.field} is “{shortened(value, MAX_VALUE_CHARS)}”"
+            clauses.append(f"{one} ({has})")
+        return clauses
 
     return unmet
-
-
-def _has(value: str | None, field: str) -> str:
-    if value is None:
-        return f"its document has no {field}"
-    return f"its {field} is “{shortened(value, MAX_VALUE_CHARS)}”"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
 from core.domain.ranked import Ranked, strict
@@ -31,68 +33,16 @@ class Metric:
     more_is_better: bool = True
 
 
-def _ranking(
-    name: str,
-    title: str,
-    measure: str,
-    short: str = "",
-    *,
-    compared: bool = False,
-    column: bool = True,
-    unjudged: str = "unjudged@10",
-) -> Metric:
-    return Metric(name, title, "ranking", short or title, measure, compared, column, unjudged)
-
-
-def _unjudged(depth: int) -> Metric:
-    name = f"unjudged@{depth}"
-    return Metric(name, name, "unjudged", f"unj@{depth}", f"Judged@{depth}", more_is_better=False)
-
-
-def _answer(
-    name: str,
-    title: str,
-    short: str = "",
-    *,
-    compared: bool = False,
-    column: bool = False,
-    more_is_better: bool = True,
-) -> Metric:
-    return Metric(
-        name, title, "answer", short, compared=compared, column=column, more_is_better=more_is_better
-    )
-
-
+# What a kind of metric has unless its record says otherwise.
+USUAL: Mapping[str, Mapping[str, Any]] = {
+    "ranking": {"column": True, "unjudged": "unjudged@10"},
+    "unjudged": {"more_is_better": False},
+}
+_RECORDS = tomllib.loads(Path(__file__).with_name("metrics.toml").read_text("utf-8"))
 KNOWN: Mapping[str, Metric] = {
-    one.name: one
-    for one in (
-        _ranking("ndcg@10", "nDCG@10", "nDCG@10", compared=True),
-        _ranking("recall@10", "recall@10", "R(rel={rel})@10", "R@10", compared=True),
-        _ranking(
-            "recall@100", "recall@100", "R(rel={rel})@100", "R@100", compared=True, unjudged="unjudged@100"
-        ),
-        _ranking("mrr@10", "MRR@10", "RR(rel={rel})@10", compared=True),
-        # Average precision reads the whole list; most routes return nothing beyond 100 passages.
-        _ranking("map", "MAP", "AP(rel={rel})", compared=True, unjudged="unjudged@100"),
-        _ranking("precision@5", "precision@5", "P(rel={rel})@5", "P@5", unjudged="unjudged@5"),
-        _ranking("precision@10", "precision@10", "P(rel={rel})@10", "P@10", column=False),
-        _ranking("hit@10", "hit@10", "Success(rel={rel})@10"),
-        *map(_unjudged, (5, 10, 100)),
-        _answer("exact", "exact answer"),
-        _answer("f1", "F1 of the answer", "F1", compared=True),
-        _answer("contains", "gold answer contained", "contains", compared=True),
-        _answer("gold_recall", "gold words found"),
-        _answer("correct", "correct answer", "correct", compared=True, column=True),
-        _answer("supported_accuracy", "supported accuracy", "supported", compared=True, column=True),
-        _answer("citation_precision", "citation precision", "cite P"),
-        _answer("citation_recall", "citation recall", "cite R", compared=True),
-        # No comparison is over questions that the route itself chose.
-        _answer("abstention_precision", "abstention precision", "abst P", column=True),
-        _answer("abstention_recall", "abstention recall", "abst R", compared=True, column=True),
-        _answer("false_abstention", "false abstention", "abst false", column=True, more_is_better=False),
-        Metric("execution_accuracy", "execution accuracy", "rows", column=True),
-        Metric("answer_accuracy", "answer accuracy", "rows", column=True),
-    )
+    name: Metric(name, **{"kind": kind, **USUAL.get(kind, {}), **record})
+    for kind, records in _RECORDS.items()
+    for name, record in records.items()
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal
 
 from core.analysis.lineage import Lineage, LossPoint, PassedList, is_search
@@ -21,7 +21,7 @@ from core.analysis.loss_evidence import (
     not_known,
     read_in_part,
 )
-from core.analysis.run_view import top
+from core.analysis.run_view import recorded, top
 from core.analysis.searches import asked
 from core.domain.outputs import (
     Decision,
@@ -131,8 +131,7 @@ class PassageTrace:
         """Follow passages through `result`. `unmet` returns the conditions of a search that a passage does
         not meet. `before` maps ids of labels lost before indexing to the kind of loss and its explanation.
         """
-        self._before = before or {}
-        self.result, self._quotes, self._unmet = result, quotes or {}, unmet
+        self.result, self.quotes, self.unmet, self.before = result, quotes or {}, unmet, before or {}
         self.flow = Lineage(result)
         self._asked = {id: one.words for id, one in asked(result).items()}
 
@@ -148,15 +147,7 @@ class PassageTrace:
 
     def fate(self, id: str, depth: int) -> LossEvidence:
         """Return the fate of passage `id` where the first `depth` of the ranking count."""
-        result, rank = self.result, self.flow.final.get(id)
-        if id in self._before and self._before[id][0] != "split":
-            kind, words = self._before[id]
-            return LossEvidence(kind, None, words)
-        if result.status != "ok":
-            return LossEvidence("no ranking", None, self._trouble(id), _failed(result))
-        if rank is not None and rank <= depth:
-            return self._in_top(id, rank, depth)
-        return self._lost(id, rank, depth)
+        return _Fate(self, id, depth).read()
 
     @cached_property
     def shown(self) -> tuple[tuple[str, ...], Span] | None:
@@ -170,6 +161,12 @@ class PassageTrace:
             return None
         return wrote.output.shown, wrote
 
+    @cached_property
+    def searches(self) -> list[Span]:
+        """Return the route's searches in order; searches inside a single step only if there are no others."""
+        found = [span for span in self.flow.lists if is_search(span)]
+        return [span for span in found if span.parent is None] or found
+
     def called(self, span: Span) -> str:
         """Return a step's name for a sentence, with its text if several steps have that name."""
         alike = sum(other.name == span.name for other in self.flow.lists) > 1
@@ -180,319 +177,292 @@ class PassageTrace:
         """Describe the text a search used."""
         return self._asked.get(span.id)
 
+
+class _Fate:
+    """One passage in one route, where the first `depth` of the ranking count. `rank`: its final rank."""
+
+    def __init__(self, trace: PassageTrace, id: str, depth: int) -> None:
+        self.trace, self.flow, self.result = trace, trace.flow, trace.result
+        self.id, self.depth, self.rank = id, depth, trace.flow.final.get(id)
+
+    @cached_property
+    def stages(self) -> list[Stage]:
+        """Return the lists with the passage, best rank first."""
+        return sorted((one for one in self.trace.stages(self.id) if one.rank), key=lambda one: one.rank or 0)
+
+    @cached_property
+    def best(self) -> Stage | None:
+        """Return the list in which it ranks best, or None if no list has it."""
+        return next(iter(self.stages), None)
+
+    def read(self) -> LossEvidence:
+        """Return what became of it."""
+        kind, words = self.trace.before.get(self.id, ("split", ""))
+        if kind != "split":
+            return LossEvidence(kind, None, words)
+        if self.result.status != "ok":
+            failed = next((span for span in top(self.result) if span.error), None)
+            return LossEvidence("no ranking", None, self._trouble(), failed)
+        return self._in_top() if self.rank is not None and self.rank <= self.depth else self._lost()
+
+    def _is(self, kind: Kind, words: str, step: Span | None = None, was: int | None = None) -> LossEvidence:
+        return LossEvidence(kind, self.rank, words, step, was)
+
     # In the top.
 
-    def _in_top(self, id: str, rank: int, depth: int) -> LossEvidence:
-        at = f"At rank {rank}"
-        if self.shown is None:
-            return self._unread(id, rank, depth)
-        shown, writer = self.shown
+    def _in_top(self) -> LossEvidence:
+        at, id = f"At rank {self.rank}", self.id
+        if self.trace.shown is None:
+            return self._unread()
+        shown, writer = self.trace.shown
         if id in self.result.citations:
-            return LossEvidence("found", rank, f"{at}, in the prompt, and cited.")
+            return self._is("found", f"{at}, in the prompt, and cited.")
         if id in shown:
             why = "says that the corpus has no answer" if self.result.abstained else "does not cite it"
-            part = read_in_part(self.result, id, self._quotes)
-            read = f"; {part[1]}" if part else ""
-            return LossEvidence(
-                "not used", rank, f"{at} and in the prompt, but the answer {why}{read}.", writer, rank
-            )
+            part = read_in_part(self.result, id, self.trace.quotes)
+            words = f"{at} and in the prompt, but the answer {why}{f'; {part[1]}' if part else ''}."
+            return self._is("not used", words, writer, self.rank)
         if evidence := compressed(self.result, id):
-            step, clause = evidence
-            return LossEvidence("compressed out", rank, f"{at}, but not in the prompt: {clause}.", step, rank)
-        return LossEvidence(
-            "found",
-            rank,
-            f"{at}, but not in the prompt, which held {len(shown)} passage{'s' * (len(shown) != 1)}.",
-        )
+            words = f"{at}, but not in the prompt: {evidence[1]}."
+            return self._is("compressed out", words, evidence[0], self.rank)
+        held = f"{len(shown)} passage{'s' * (len(shown) != 1)}"
+        return self._is("found", f"{at}, but not in the prompt, which held {held}.")
 
-    def _unread(self, id: str, rank: int, depth: int) -> LossEvidence:
+    def _unread(self) -> LossEvidence:
         """In the top of a route that wrote no answer from it."""
-        at = f"At rank {rank} of the top {depth}"
-        if id in self.result.citations:
-            return LossEvidence("found", rank, f"{at}, and cited.")
+        at = f"At rank {self.rank} of the top {self.depth}"
+        if self.id in self.result.citations:
+            return self._is("found", f"{at}, and cited.")
         if gave_up := abstained(self.result):
-            return LossEvidence("not used", rank, f"{at}, but {gave_up[1]}.", gave_up[0], rank)
-        if part := read_in_part(self.result, id, self._quotes):
+            return self._is("not used", f"{at}, but {gave_up[1]}.", gave_up[0], self.rank)
+        if part := read_in_part(self.result, self.id, self.trace.quotes):
             kind: Kind = "labelled words left out" if part[2] else "read in part"
-            return LossEvidence(kind, rank, f"{at}, but {part[1]}.", part[0], rank)
-        if brought := by_summary(self.flow, id):
+            return self._is(kind, f"{at}, but {part[1]}.", part[0], self.rank)
+        if brought := by_summary(self.flow, self.id):
             span, own = brought
-            alone = (
-                f"at rank {own} by its own vector" if own is not None else "not among the first by its own"
-            )
+            alone = f"at rank {own} by" if own is not None else "not among the first by"
+            alone += " its own vector" if own is not None else " its own"
             words = f"{at}, brought by a summary of its group: {alone}."
-            return LossEvidence("brought by a summary", rank, words, span, rank)
-        return LossEvidence("found", rank, f"{at}.")
+            return self._is("brought by a summary", words, span, self.rank)
+        return self._is("found", f"{at}.")
 
     # Not in the top.
 
-    def _lost(self, id: str, rank: int | None, depth: int) -> LossEvidence:
-        loss, best = self.flow.loss(id, depth), self._best(id)
-        if best is not None and (unopened := self._unopened(id, best)):
-            return LossEvidence("found, not opened", rank, unopened[1], unopened[0], best.rank)
+    def _lost(self) -> LossEvidence:
+        id, rank, best, depth = self.id, self.rank, self.best, self.depth
+        loss = self.flow.loss(id, depth)
+        if best is not None and (unopened := self._unopened(best)):
+            return unopened
         unknown = loss is not None and loss.before is None
         if not self.flow.lists and not unknown:
-            return LossEvidence(
-                "not searched", rank, "The route made no list of passages: it did not search."
-            )
+            return self._is("not searched", "The route made no list of passages: it did not search.")
         if best is None and rank is None and self.flow.lists:
-            if filtered := self._filtered(id):
+            if filtered := self._filtered():
                 return filtered
-            if id in self._before:
-                return LossEvidence("split", None, self._before[id][1])
-            one = self.searches[0] if len(self.searches) == 1 else None
-            never = LossEvidence("never retrieved", None, self._never(id), one)
-            return self._behind(id, rank, depth) or never
-        if best is None or (loss is not None and unknown):
-            return self._not_recorded(loss, best, rank)
-        if rank is None and self.shown is not None and id in self.shown[0]:
+            if id in self.trace.before:
+                return self._is("split", self.trace.before[id][1])
+            one = self.trace.searches[0] if len(self.trace.searches) == 1 else None
+            return self._behind() or self._is("never retrieved", self._never(), one)
+        if best is None or unknown:
+            return self._not_recorded(loss)
+        if rank is None and self.trace.shown is not None and id in self.trace.shown[0]:
             words = "It was in the prompt, and the answer does not cite it."
-            return LossEvidence("not used", None, words, self.shown[1], best.rank)
+            return self._is("not used", words, self.trace.shown[1], best.rank)
         if rank is None and loss is None and (graded := discarded(self.flow, id)):
             words = f"{_upper(graded[1])}; it was {self._at(best)}."
-            return LossEvidence("dropped by grade", rank, words, graded[0], best.rank)
-        if loss is None or loss.before is None or (loss.was > depth and self._just_cut(loss)):
-            unused = self._unused(id, rank, depth) or self._behind(id, rank, depth)
-            return unused or self._below(id, rank, depth)
+            return self._is("dropped by grade", words, graded[0], best.rank)
+        if loss is None or loss.before is None or (loss.was > depth and _just_cut(loss)):
+            return self._unused() or self._behind() or self._below()
         if evidence := compressed(self.result, id):
             now = f"at rank {rank}" if rank is not None else "not in the final ranking"
-            words = f"At rank {loss.was} in {self.called(loss.before)}; {evidence[1]}; now {now}."
+            words = f"At rank {loss.was} in {self.trace.called(loss.before)}; {evidence[1]}; now {now}."
             if isinstance(evidence[0].output, Selection):
-                return LossEvidence("dropped by grade", rank, words, evidence[0], loss.was)
+                return self._is("dropped by grade", words, evidence[0], loss.was)
             if loss.step is None or loss.step.kind == "CHAIN":
-                return LossEvidence("compressed out", rank, words, evidence[0], loss.was)
-        return self._explained(id, loss, loss.before, rank, depth)
+                return self._is("compressed out", words, evidence[0], loss.was)
+        return self._explained(loss, loss.before)
 
-    def _unopened(self, id: str, best: Stage) -> tuple[Span, str] | None:
-        """Return the step that ended an agent's reading, if the agent found a passage and did not open it."""
+    def _unopened(self, best: Stage) -> LossEvidence | None:
+        """Explain that the agent that found the passage did not open it, and what ended its reading."""
         opened = [span for span in self.flow.lists if _kind_of_search(span) == "read"]
-        ends = [span for span in top(self.result) if isinstance(span.output, Decision) and not span.hits]
-        if not opened or not ends or any(id in self.flow.places(span) for span in opened):
+        ends = [one for one in recorded(top(self.result), Decision) if not one.span.hits]
+        if not opened or not ends or any(self.id in self.flow.places(span) for span in opened):
             return None
-        last = ends[-1]
-        output = last.output
-        why = f": {output.decision}, {output.why}" if isinstance(output, Decision) else ""
+        last, output = ends[-1].span, ends[-1].output
         read = sum(len(span.hits or ()) for span in opened)
         words = f"{_upper(self._at(best))}, but it is not among the {read} passages that were opened; "
-        return last, f"{words}{self.called(last)} ended that{why}."
+        words += f"{self.trace.called(last)} ended that: {output.decision}, {output.why}."
+        return self._is("found, not opened", words, last, best.rank)
 
-    def _filtered(self, id: str) -> LossEvidence | None:
+    def _filtered(self) -> LossEvidence | None:
         """Every search of the route looked only where the passage is not."""
-        wheres = [span.output.where for span in self.searches if isinstance(span.output, Search)]
-        failed = [self._unmet(where, id) for where in wheres]
+        wheres = [one.output.where for one in recorded(self.trace.searches, Search)]
+        failed = [self.trace.unmet(where, self.id) for where in wheres]
         if not failed or not all(failed):
             return None
         clauses = list(dict.fromkeys(clause for some in failed for clause in some))
         used = {one for where in wheres for one in where}
-        readers = (
-            span
-            for span in self.result.spans
-            if isinstance(span.output, FiltersRead) and used.intersection(span.output.kept)
-        )
-        read = next(readers, None)
+        readers = recorded(self.result.spans, FiltersRead)
+        read = next((one.span for one in readers if used.intersection(one.output.kept)), None)
         by = f", read by “{read.name}”" if read is not None else ""
         many = "s" * (len(clauses) > 1)
         words = f"It does not meet the filter{many} {' and '.join(clauses)}{by}: no search could find it."
-        return LossEvidence("removed by a filter", None, words, read)
+        return self._is("removed by a filter", words, read)
 
-    def _not_recorded(self, loss: LossPoint | None, best: Stage | None, rank: int | None) -> LossEvidence:
+    def _not_recorded(self, loss: LossPoint | None) -> LossEvidence:
         """Explain that the passage was, or may have been, in a list that the route did not record."""
-        step = loss.step if loss is not None else None
-        words = "The route's own code made its final list"
-        if step is not None:
-            words = f"The route's own code made the list for {self.called(step)}"
+        step, best = loss.step if loss is not None else None, self.best
+        made = f"the list for {self.trace.called(step)}" if step is not None else "its final list"
         before = f"{_upper(self._at(best))}. " if best is not None else ""
-        end = f"; it ends at rank {rank}" if rank is not None else ""
-        words = f"{before}{words}, {UNKNOWN}{end}."
-        return LossEvidence("not recorded", rank, words, step, best.rank if best is not None else None)
+        words = f"{before}The route's own code made {made}, {UNKNOWN}{self._ended()}."
+        return self._is("not recorded", words, step, best.rank if best is not None else None)
 
-    def _explained(
-        self, id: str, loss: LossPoint, before: Span, rank: int | None, depth: int
-    ) -> LossEvidence:
-        step, was = loss.step, loss.was
-        found = f"At rank {was} in {self.called(before)}"
+    def _explained(self, loss: LossPoint, before: Span) -> LossEvidence:
+        step, was, now = loss.step, loss.was, loss.now
+        found, made = f"At rank {was} in {self.trace.called(before)}", partial(self._is, step=step, was=was)
         if loss.cut is not None:
-            return LossEvidence("cut by the route", rank, f"{found}, {self._cut(step, loss.cut)}.", step, was)
+            part, span = loss.cut.part, loss.cut.span
+            of = f" of {len(span.hits or ())}" if span is not None else ""
+            only = f"returned only {part}{of}" if step is None else self._passed(loss.cut, step)
+            return made("cut by the route", f"{found}, but the route {only}.")
         if step is None:
-            raise LookupError(f"the end of {self.result.route} moved passage {id!r}")
-        name, output = self.called(step), step.output
-        if isinstance(output, Selection) and (twin := output.dropped.get(id)):
+            raise LookupError(f"the end of {self.result.route} moved passage {self.id!r}")
+        name, output, after = self.trace.called(step), step.output, self._end(now)
+        put = f"put it at rank {now}"
+        if isinstance(output, Selection) and (twin := output.dropped.get(self.id)):
             like = f"too like {twin.kept} (similarity {twin.similarity:.2f})"
-            return LossEvidence("near-duplicate", rank, f"{found}; {name} dropped it as {like}.", step, was)
-        if loss.now is None and (grade := low_grade(self.result, id)):
-            words = f"{found}; {grade[1]}, and {name} dropped it."
-            return LossEvidence("dropped by grade", rank, words, step, was)
-        if isinstance(output, Fusion) and output.in_turn and loss.now is not None:
-            words = f"{found}; {name} put other passages before it: {_ends(rank)}."
-            return LossEvidence("put behind", rank, words, step, was)
+            return made("near-duplicate", f"{found}; {name} dropped it as {like}.")
+        if now is None and (grade := low_grade(self.result, self.id)):
+            return made("dropped by grade", f"{found}; {grade[1]}, and {name} dropped it.")
+        if isinstance(output, Fusion) and output.in_turn and now is not None:
+            return made("put behind", f"{found}; {name} put other passages before it: {self._ends()}.")
         if isinstance(output, Fusion):
-            without = f"returned {len(step.hits or ())} passages without it"
-            put = without if loss.now is None else f"put it at rank {loss.now}"
-            words = f"{self._in_each(self.flow.sources(step), id)}; {name} {put}"
-            if left := self._not_looked_at(id, depth):
+            put = f"returned {len(step.hits or ())} passages without it" if now is None else put
+            words = f"{self._in_each(self.flow.sources(step))}; {name} {put}"
+            if left := self._not_looked_at():
                 words = f"{words}; {left.words}"
-            return LossEvidence("fused away", rank, f"{words}{self._after(loss, rank)}.", step, was)
-        if isinstance(output, ScoreCut) and loss.now is None:
+            return made("fused away", f"{words}{after}.")
+        if isinstance(output, ScoreCut) and now is None:
             drop = f"the largest drop of scores, {output.size:.3g}, comes after rank {output.drop}"
             words = f"{found}; {name} ended the list after rank {output.kept}, as {drop}."
-            return LossEvidence("cut at the score drop", rank, words, step, was)
-        if isinstance(output, Inserted) and (before_it := self._inserted(step, output, loss.now)):
-            put = f"put {before_it} of {len(output.ids)} unrelated passages before it"
-            return LossEvidence("displaced", rank, f"{found}; {name} {put}: {_ends(rank)}.", step, was)
+            return made("cut at the score drop", words)
+        if isinstance(output, Inserted) and now is not None:
+            places = self.flow.places(step)
+            if first := sum(id in places and places[id] < now for id in output.ids):
+                put = f"put {first} of {len(output.ids)} unrelated passages before it"
+                return made("displaced", f"{found}; {name} {put}: {self._ends()}.")
         if isinstance(output, Search):
-            put = "left it out" if loss.now is None else f"put it at rank {loss.now}"
+            put = "left it out" if now is None else put
             more = "the walk is more often at the passages before it"
-            words = f"{found}; {name} {put}{self._after(loss, rank)}: {more}."
-            return LossEvidence("walked past", rank, words, step, was)
-        if loss.now is None and (outside := self._outside(step, was)):
-            return LossEvidence("reranked away", rank, f"{found}; {name} {outside}.", step, was)
-        if loss.now is None:
-            return LossEvidence("dropped", rank, f"{found}; {name} dropped it.", step, was)
-        words = f"{found}; {name} put it at rank {loss.now}{self._after(loss, rank)}."
-        return LossEvidence("reranked away", rank, words, step, was)
+            return made("walked past", f"{found}; {name} {put}{after}: {more}.")
+        if now is None and (outside := _outside(step, was)):
+            return made("reranked away", f"{found}; {name} {outside}.")
+        if now is None:
+            return made("dropped", f"{found}; {name} dropped it.")
+        return made("reranked away", f"{found}; {name} {put}{after}.")
 
-    def _inserted(self, step: Span, output: Inserted, now: int | None) -> int:
-        """Return how many of the passages that a step inserted rank above `now`."""
-        places = self.flow.places(step)
-        return sum(now is not None and id in places and places[id] < now for id in output.ids)
-
-    def _cut(self, step: Span | None, source: PassedList) -> str:
-        """Explain that the route passed on a part of a list."""
-        if step is None:
-            of = f" of {len(source.span.hits or ())}" if source.span is not None else ""
-            return f"but the route returned only {source.part}{of}"
-        return f"but the route passed only {source.part} to {self.called(step)}"
-
-    def _behind(self, id: str, rank: int | None, depth: int) -> LossEvidence | None:
+    def _behind(self) -> LossEvidence | None:
         """Explain that summaries displaced the passage from the top of a search."""
-        behind = behind_summaries(self.flow, id, depth)
+        behind = behind_summaries(self.flow, self.id, self.depth)
         if behind is None:
             return None
-        span, words = behind
-        was = self.flow.places(span).get(id)
-        return LossEvidence("behind summaries", rank, f"{_upper(words)}{self._end(was, rank)}.", span, was)
+        was = self.flow.places(behind[0]).get(self.id)
+        return self._is("behind summaries", f"{_upper(behind[1])}{self._end(was)}.", behind[0], was)
 
-    def _below(self, id: str, rank: int | None, depth: int) -> LossEvidence:
+    def _below(self) -> LossEvidence:
         """Explain that no list that counts had the passage in its top."""
-        found = [stage for stage in self.stages(id) if stage.rank and is_search(stage.span)]
-        counting = [stage for stage in found if stage.used] or found
+        found = [stage for stage in self.stages if is_search(stage.span)]
         # A later step that put it higher is not to blame: the search that had it best is.
-        best = min(counting, key=lambda stage: stage.rank or 0, default=None) or self._best(id)
+        best = next(iter([stage for stage in found if stage.used] or found), self.best)
         if best is None:
-            raise LookupError(f"no list of {self.result.route} has passage {id!r}")
-        if left := self._not_looked_at(id, depth):
-            words = f"At rank {left.was} in {self.called(left.before)}, and {left.words}: {_ends(rank)}."
-            return LossEvidence(left.kind, rank, words, left.step, left.was)
-        wrote = f" for {self.asked(best.span)}" if self._rewritten(best.span) else ""
-        end = "" if best.rank == rank else f"; {_ends(rank)}"
+            raise LookupError(f"no list of {self.result.route} has passage {self.id!r}")
+        if left := self._not_looked_at():
+            words = (
+                f"At rank {left.was} in {self.trace.called(left.before)}, and {left.words}: {self._ends()}."
+            )
+            return self._is(left.kind, words, left.step, left.was)
+        wrote = f" for {self.trace.asked(best.span)}" if self._rewritten(best.span) else ""
+        end = "" if best.rank == self.rank else f"; {self._ends()}"
         words = f"Found too low: {self._at(best)}{wrote}, its best search rank{end}."
-        return LossEvidence("found too low", rank, words, best.span, best.rank)
+        return self._is("found too low", words, best.span, best.rank)
 
-    def _not_looked_at(self, id: str, depth: int) -> _TooLate | None:
+    def _not_looked_at(self) -> _TooLate | None:
         """Return the step of at least `depth` candidates to which a passage came too late: the route gave it
         a part without the passage, or it looked at the first of them only.
         """
         for step in self.flow.line:
-            if id in self.flow.places(step):
+            if self.id in self.flow.places(step):
                 continue
             for source in self.flow.sources(step):
-                if source.span is None or source.size < depth:
+                if source.span is None or source.size < self.depth:
                     continue
-                was = self.flow.places(source.span).get(id)
+                was = self.flow.places(source.span).get(self.id)
                 if was is not None and was > source.start + source.size:
-                    words = f"the route passed only {source.part} to {self.called(step)}"
+                    words = f"the route {self._passed(source, step)}"
                     return _TooLate("cut by the route", step, source.span, was, words)
-                if was is not None and (outside := self._outside(step, was)):
-                    words = f"{self.called(step)} {outside}"
+                if was is not None and (outside := _outside(step, was)):
+                    words = f"{self.trace.called(step)} {outside}"
                     return _TooLate("reranked away", step, source.span, was, words)
         return None
 
-    def _unused(self, id: str, rank: int | None, depth: int) -> LossEvidence | None:
+    def _unused(self) -> LossEvidence | None:
         """Return a list that the ranking was not made from had it: in its top, or it alone."""
-        lists = [
-            stage for stage in self.stages(id) if stage.used is False and stage.rank and not stage.span.parent
-        ]
-        best = min(lists, key=lambda stage: stage.rank or 0, default=None)
-        if best is None or (rank is not None and (best.rank or 0) > depth):
+        lists = (stage for stage in self.stages if stage.used is False and not stage.span.parent)
+        best = next(lists, None)
+        if best is None or (self.rank is not None and (best.rank or 0) > self.depth):
             return None
-        end = f"; it ends at rank {rank}" if rank is not None else ""
+        at = _upper(self._at(best))
         if drift := drifted(self.flow, best.span):
             step, search, did = drift
-            now = self.flow.places(search).get(id)
+            now = self.flow.places(search).get(self.id)
             put = f"put it at rank {now}" if now is not None else "left it out"
-            words = f"{_upper(self._at(best))}; {self.called(step)} {did}, and the search after it {put}"
-            return LossEvidence("query drift", rank, f"{words}{self._end(now, rank)}.", step, best.rank)
-        if (codes := first_pass(self.flow, id)) and is_search(best.span):
-            among = f"not among the {len(codes.hits or ())} passages of {self.called(codes)}"
-            words = f"{_upper(self._at(best))}, but {among}, and only these are scored by whole vectors."
-            return LossEvidence("lost in the first pass", rank, words, codes, best.rank)
-        words = f"{_upper(self._at(best))}, but the final ranking does not use that list{end}."
-        return LossEvidence("list not used", rank, words, best.span, best.rank)
+            words = f"{at}; {self.trace.called(step)} {did}, and the search after it {put}{self._end(now)}."
+            return self._is("query drift", words, step, best.rank)
+        if (codes := first_pass(self.flow, self.id)) and is_search(best.span):
+            among = f"not among the {len(codes.hits or ())} passages of {self.trace.called(codes)}"
+            words = f"{at}, but {among}, and only these are scored by whole vectors."
+            return self._is("lost in the first pass", words, codes, best.rank)
+        words = f"{at}, but the final ranking does not use that list{self._ended()}."
+        return self._is("list not used", words, best.span, best.rank)
 
-    def _just_cut(self, loss: LossPoint) -> bool:
-        """Return whether only the length of a list left the passage out."""
-        by_length = Fusion | Search | ScoreCut
-        return loss.step is None or (loss.cut is None and isinstance(loss.step.output, by_length))
+    # Clauses.
 
-    # What the spans record.
-
-    @cached_property
-    def searches(self) -> list[Span]:
-        """Return the route's searches in order; searches inside a single step only if there are no others."""
-        found = [span for span in self.flow.lists if is_search(span)]
-        return [span for span in found if span.parent is None] or found
-
-    def _never(self, id: str) -> str:
+    def _never(self) -> str:
+        id, trace, searches = self.id, self.trace, self.trace.searches
         needed = next((search for start, search in NEEDS_OTHER_SEARCH.items() if id.startswith(start)), None)
         only = f" Only {needed} can find it." if needed else ""
-        made = list(
-            dict.fromkeys(
-                f"“{span.name}”"
-                + (f" for {text}" if (text := self.asked(span)) else "")
-                + f" ({len(span.hits or ())} passages)"
-                for span in self.searches
-            )
-        )
+        named = ((f"“{one.name}”", trace.asked(one), len(one.hits or ())) for one in searches)
+        made = [f"{name}{f' for {text}' if text else ''} ({n} passages)" for name, text, n in named]
+        made = list(dict.fromkeys(made))
         more = f", and {len(made) - SEVERAL} more searches" if len(made) > SEVERAL else ""
         codes = first_pass(self.flow, id)
-        whole = f" Only what {self.called(codes)} finds is scored by whole vectors." if codes else ""
-        matched = all(_matched_all(span) for span in self.searches) and self.searches
-        none = " It matches none of the patterns." if matched else ""
-        return (
-            f"Not found by {', '.join(made[:SEVERAL]) or 'any list'}{more}.{only}{none}{whole}{self._depth}"
-        )
+        whole = f" Only what {trace.called(codes)} finds is scored by whole vectors." if codes else ""
+        none = " It matches none of the patterns." if searches and all(map(_matched_all, searches)) else ""
+        pipelines = recorded(self.result.spans, External)
+        silent = any(not call.output.stages for call in pipelines)
+        deep = " The pipeline reported no stages, so what happened inside is not known." if silent else ""
+        return f"Not found by {', '.join(made[:SEVERAL]) or 'any list'}{more}.{only}{none}{whole}{deep}"
 
     def _rewritten(self, search: Span) -> bool:
         """Return whether a search used rewritten text instead of the question, which its name does not
         show.
         """
-        output = search.output
-        texts = output.texts if isinstance(output, Search) else ()
-        wrote = [span.output for span in self.result.spans if isinstance(span.output, Rewrite)]
-        written = any(one.changed and text in one.texts for one in wrote for text in texts)
-        return written and self.called(search) == f"“{search.name}”"
-
-    @cached_property
-    def _depth(self) -> str:
-        """Explain that an external pipeline reported no stages, so losses inside it are unknown; else ""."""
-        calls = [span.output for span in self.result.spans if isinstance(span.output, External)]
-        if any(not call.stages for call in calls):
-            return " The pipeline reported no stages, so what happened inside is not known."
-        return ""
-
-    def _best(self, id: str) -> Stage | None:
-        having = [stage for stage in self.stages(id) if stage.rank]
-        return min(having, key=lambda stage: stage.rank or 0, default=None)
+        texts = search.output.texts if isinstance(search.output, Search) else ()
+        wrote = [one.output for one in recorded(self.result.spans, Rewrite) if one.output.changed]
+        written = any(text in one.texts for one in wrote for text in texts)
+        return written and self.trace.called(search) == f"“{search.name}”"
 
     def _at(self, stage: Stage) -> str:
-        return f"at rank {stage.rank} in {self.called(stage.span)}"
+        return f"at rank {stage.rank} in {self.trace.called(stage.span)}"
 
-    def _in_each(self, lists: Sequence[PassedList], id: str) -> str:
+    def _passed(self, source: PassedList, step: Span) -> str:
+        return f"passed only {source.part} to {self.trace.called(step)}"
+
+    def _in_each(self, lists: Sequence[PassedList]) -> str:
         """Its rank in each list that was fused."""
-        ranks = [
-            (self.called(one.span), self.flow.passed(one).get(id)) for one in lists if one.span is not None
-        ]
-        found = [f"{rank} in {name}" for name, rank in sorted(ranks, key=lambda one: one[1] or 10**9) if rank]
+        ranks = [(self.flow.passed(one).get(self.id), one.span) for one in lists if one.span is not None]
+        known = [(rank, self.trace.called(span)) for rank, span in ranks if rank]
+        found = [f"{rank} in {name}" for rank, name in sorted(known, key=lambda one: one[0])]
         unrecorded = sum(one.unknown for one in lists)
         missing = len(lists) - unrecorded - len(found)
         more = f" and {len(found) - SEVERAL} more" if len(found) > SEVERAL else ""
@@ -500,27 +470,34 @@ class PassageTrace:
         unknown = f"; {unrecorded} of {len(lists)} lists made by the route's own code" if unrecorded else ""
         return f"At rank {', '.join(found[:SEVERAL])}{more}{none}{unknown}"
 
-    def _outside(self, step: Span, was: int) -> str | None:
-        """Explain that a reranker did not score a rank."""
-        pool = step.args.get("candidates") if isinstance(step.output, Rerank) else None
-        return f"scored only the first {pool}" if isinstance(pool, int) and pool < was else None
-
-    def _after(self, loss: LossPoint, rank: int | None) -> str:
-        return self._end(loss.now, rank)
-
-    def _end(self, now: int | None, rank: int | None) -> str:
+    def _end(self, now: int | None) -> str:
         """Return the clause on the final rank, or "" if the last step already left the passage there."""
-        if rank == now:
-            return ""
-        return f", and it ends at rank {rank}" if rank is not None else ", and it is not in the final ranking"
+        return "" if self.rank == now else f", and {self._ends()}"
 
-    def _trouble(self, id: str) -> str:
-        result, best = self.result, self._best(id)
+    def _ends(self) -> str:
+        return f"it ends at rank {self.rank}" if self.rank is not None else "it is not in the final ranking"
+
+    def _ended(self) -> str:
+        return f"; it ends at rank {self.rank}" if self.rank is not None else ""
+
+    def _trouble(self) -> str:
         state = {"failed": "failed", "timeout": "ran out of time", "cancelled": "was stopped"}
-        reason = result.error or "no reason recorded"
-        sentence = f"The route {state.get(result.status, 'could not run')}: {reason}"
-        until = f" Until then, the passage was {self._at(best)}." if best else ""
+        reason = self.result.error or "no reason recorded"
+        sentence = f"The route {state.get(self.result.status, 'could not run')}: {reason}"
+        until = f" Until then, the passage was {self._at(self.best)}." if self.best else ""
         return f"{sentence.rstrip('.')}.{until}"
+
+
+def _just_cut(loss: LossPoint) -> bool:
+    """Return whether only the length of a list left the passage out."""
+    by_length = Fusion | Search | ScoreCut
+    return loss.step is None or (loss.cut is None and isinstance(loss.step.output, by_length))
+
+
+def _outside(step: Span, was: int) -> str | None:
+    """Explain that a reranker did not score a rank."""
+    pool = step.args.get("candidates") if isinstance(step.output, Rerank) else None
+    return f"scored only the first {pool}" if isinstance(pool, int) and pool < was else None
 
 
 def _kind_of_search(span: Span) -> str:
@@ -536,11 +513,3 @@ def _matched_all(span: Span) -> bool:
 
 def _upper(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _ends(rank: int | None) -> str:
-    return f"it ends at rank {rank}" if rank is not None else "it is not in the final ranking"
-
-
-def _failed(result: RouteResult) -> Span | None:
-    return next((span for span in top(result) if span.error), None)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from core.analysis.run_view import top
-from core.analysis.searches import RecordedSearch, found_in, searches
+from core.analysis.searches import found_in, searches
 from core.domain.outputs import Decision, Rewrite, ShortAnswer
 from core.domain.types import RouteResult, Run, Span
 from core.steps.transform import references
@@ -51,14 +51,24 @@ def tree(run: Run, result: RouteResult, depth: int) -> Branch | None:
     for span in top(result):
         output = span.output
         if isinstance(output, Rewrite):
-            _grow(nodes, root, span, output)
+            parent = nodes.get(output.before, root)
+            for text in output.texts:
+                if text not in nodes and text.strip():
+                    earlier = [n for n in references(text, root.text) if 1 <= n <= output.texts.index(text)]
+                    one = output.texts[max(earlier) - 1] if earlier and not output.single else ""
+                    _hang(nodes, nodes.get(one, parent), Branch(text, span.name))
         elif isinstance(output, Decision) and output.text and output.text not in nodes:
             _hang(nodes, latest, Branch(output.text, span.name))
         elif span.id in at:
-            latest = _searched(nodes, root, at[span.id], latest)
+            if (with_ := at[span.id].text) is not None:
+                if with_ not in nodes:
+                    _hang(nodes, root, Branch(with_, "searched with"))
+                latest = nodes.get(with_, latest)
         elif isinstance(output, ShortAnswer) and (about := nodes.get(output.question)):
             about.answer = about.answer or output.text or None
-        _note(nodes, span)
+        note, node = span.attributes.get("note"), nodes.get(_about(span))
+        if isinstance(note, str) and node is not None:
+            node.note = node.note or note
     for text in found:
         if text not in nodes:
             _hang(nodes, root, Branch(text, "searched with"))
@@ -72,30 +82,6 @@ def _hang(nodes: dict[str, Branch], parent: Branch, branch: Branch) -> None:
     if len(nodes) < MAX_TREE_TEXTS:
         nodes[branch.text] = branch
         parent.branches.append(branch)
-
-
-def _grow(nodes: dict[str, Branch], root: Branch, span: Span, one: Rewrite) -> None:
-    parent = nodes.get(one.before, root)
-    for text in one.texts:
-        if text in nodes or not text.strip():
-            continue
-        earlier = [n for n in references(text, root.text) if 1 <= n <= one.texts.index(text)]
-        above = nodes.get(one.texts[max(earlier) - 1], parent) if earlier and not one.single else parent
-        _hang(nodes, above, Branch(text, span.name))
-
-
-def _searched(nodes: dict[str, Branch], root: Branch, one: RecordedSearch, latest: Branch) -> Branch:
-    if one.text is None:
-        return latest
-    if one.text not in nodes:
-        _hang(nodes, root, Branch(one.text, "searched with"))
-    return nodes.get(one.text, latest)
-
-
-def _note(nodes: Mapping[str, Branch], span: Span) -> None:
-    note, node = span.attributes.get("note"), nodes.get(_about(span))
-    if isinstance(note, str) and node is not None:
-        node.note = node.note or note
 
 
 def _about(span: Span) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from core.analysis.run_view import recorded
 from core.domain.needs import Need
 from core.domain.outputs import FiltersRead, Inserted, Merging, Rerank, ScoreCut, Search
 from core.domain.program import COMMAND
@@ -16,27 +17,29 @@ from core.steps.retrieve import EMBEDDED_NOW
 
 def remarks(result: RouteResult, corpus: str) -> list[str]:
     """Return remarks in the order of the steps, each once."""
-    return list(dict.fromkeys([*_empty(result.spans), *_changed(result), *_made_now(result.spans, corpus)]))
+    searches = [one.output for one in recorded(result.spans, Search)]
+    empty = [
+        f"{'Grep' if search.model == 'grep' else 'BM25'} found nothing: {search.unfound}"
+        for search in searches
+        if search.unfound
+    ]
+    return list(dict.fromkeys([*empty, *_changed(result), *_made_now(result.spans, corpus)]))
 
 
 def prepared_by(spans: Iterable[Span]) -> tuple[Need, ...]:
     """Return the enrichments that would have held ready what the steps embedded at the question."""
-    found = [need for span in spans if (need := _lacking(span)) is not None]
-    return tuple(dict.fromkeys(found))
+    found: dict[Need, None] = {}
+    for span in spans:
+        if span.attributes.get(READ_THEN):
+            found[Need.TOKENS] = None
+        elif made := span.attributes.get(EMBEDDED_NOW):
+            found[Need[made["ready"].upper()]] = None
+    return tuple(found)
 
 
 def command(needs: Iterable[Need], corpus: str) -> str:
     """Return the command that makes them."""
     return f"{COMMAND} index {corpus} --with {','.join(need.name.lower() for need in needs)}"
-
-
-def _empty(spans: Iterable[Span]) -> list[str]:
-    searches = [span.output for span in spans if isinstance(span.output, Search)]
-    return [
-        f"{'Grep' if search.model == 'grep' else 'BM25'} found nothing: {search.unfound}"
-        for search in searches
-        if search.unfound
-    ]
 
 
 def _changed(result: RouteResult) -> list[str]:
@@ -85,10 +88,3 @@ def _made_now(spans: tuple[Span, ...], corpus: str) -> list[str]:
     made = [f"token vectors of {tokens} passages"] if tokens else []
     made += [f"{texts} pieces of passages"] if texts else []
     return [f"Embedded while the question waited: {', '.join(made)}. To prepare: {command(needs, corpus)}"]
-
-
-def _lacking(span: Span) -> Need | None:
-    if span.attributes.get(READ_THEN):
-        return Need.TOKENS
-    found = span.attributes.get(EMBEDDED_NOW)
-    return Need[found["ready"].upper()] if found else None

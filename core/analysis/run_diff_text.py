@@ -38,7 +38,7 @@ def why(diff: RunDiff, route: RunRouteDiff) -> str:
     """Return why a route differs: its parameters, its inputs, or the first step with another result."""
     if route.parameters:
         return f"because {'; '.join(was(change) for change in route.parameters)}"
-    apart = first_apart(route)
+    apart = next((step for step in route.steps if not step.same), None)
     asked = [ASKED[change.name] for change in diff.asked if change.name in ASKED]
     if asked:
         return f"because {' and '.join(asked)}"
@@ -96,11 +96,6 @@ def value(given: Any) -> str:
 
 def _list(items: Sequence[Any]) -> str:
     return ", ".join(map(value, items[:5])) + (f" and {len(items) - 5} more" if len(items) > 5 else "")
-
-
-def first_apart(route: RunRouteDiff) -> StepDiff | None:
-    """Return the first step that differs, or that only one of the two traces has."""
-    return next((step for step in route.steps if not step.same), None)
 
 
 def _settings(settings: Sequence[ChangedValue]) -> str:

@@ -253,24 +253,17 @@ class SearchInput:
 def asked(result: RouteResult) -> dict[int, SearchInput]:
     """Return the text of each search, by span."""
     known = {span.id: span for span in result.spans}
-    found = ((span.id, _asked(span, known)) for span in result.spans)
-    return {id: one for id, one in found if one is not None}
-
-
-def _asked(span: Span, known: Mapping[int, Span]) -> SearchInput | None:
-    if not isinstance(span.output, Search | SampleSearches):
-        return None
-    if span.output.texts:
-        return SearchInput(span.output.texts)
-    link = next((link for link in span.links if link.arg in VECTORS), None)
-    if link is None:
-        return None
-    maker = known.get(link.span) if link.span is not None else None
-    return (
-        SearchInput(maker.output.texts, maker)
-        if maker and isinstance(maker.output, Embedding)
-        else SearchInput()
-    )
+    found = {}
+    for span in result.spans:
+        if not isinstance(span.output, Search | SampleSearches):
+            continue
+        if span.output.texts:
+            found[span.id] = SearchInput(span.output.texts)
+        elif link := next((link for link in span.links if link.arg in VECTORS), None):
+            maker = known.get(link.span) if link.span is not None else None
+            made = maker.output if maker is not None else None
+            found[span.id] = SearchInput(made.texts, maker) if isinstance(made, Embedding) else SearchInput()
+    return found
 
 
 def _cut(text: str) -> str:

@@ -32,17 +32,16 @@ class TimeShare:
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """A run's times, ms: of its routes alone, added up; of them in this run; from its start to its end."""
+    """A run's times, ms: of its routes alone, added up; from its start to its end."""
 
     alone: float
-    walls: float
     wall: float
 
 
 def clocks(run: Run) -> Clocks:
-    """Return the three clocks, from the routes that ran at all."""
+    """Return the clocks, from the routes that ran at all."""
     ran = [result for result in run.results if result.status != "unavailable"]
-    return Clocks(_sum(r.ms for r in ran), _sum(r.wall_ms for r in ran), _sum([run.wall_ms]))
+    return Clocks(_sum(r.ms for r in ran), _sum([run.wall_ms]))
 
 
 def sources(result: RouteResult) -> dict[int, Source]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.analysis.occurrences import held
+from core.analysis.diagnosis import held
 from core.analysis.passage_trace import PassageTrace
 from core.domain.types import Run
 

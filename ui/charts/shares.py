@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from core.analysis.what_if.fusion import ReplayedFusion
-from core.analysis.what_if.fusion_change import ShareRow, given
+from core.analysis.what_if.fusion import ReplayedFusion, ShareRow, given
 from ui.charts.style import KINDS, add_bar_ends, chart, ink, row_axis, words
 
 if TYPE_CHECKING:

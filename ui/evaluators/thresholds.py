@@ -7,8 +7,16 @@ from collections.abc import Sequence
 import streamlit as st
 
 from core.analysis.run_view import Recorded, below, gradings
-from core.analysis.thresholds import changed, in_words
-from core.analysis.what_if.grading import ACTIONS, Edge, Tally, by_best, sweep, tally
+from core.analysis.what_if.grading import (
+    ACTIONS,
+    Edge,
+    Tally,
+    by_best,
+    sweep,
+    tally,
+    tally_change,
+    tally_in_words,
+)
 from core.domain.errors import RouteScopeError
 from core.domain.outputs import Grading
 from core.domain.types import RouteResult, Run
@@ -135,16 +143,16 @@ def _show(found: Graded, stored: Edges, tried: Edges) -> None:
         st.warning(OVERFIT)
     cases = tuple(case for case in found.cases if split in ("all", case.split))
     now, then = tally(cases, *tried), tally(cases, *stored)
-    st.markdown(md(in_words(then, len(cases))))
+    st.markdown(md(tally_in_words(then, len(cases))))
     at = EDGES.index(edge) - 1
     rows, marks = [_row("stored", then)], {"stored": stored[at]}
     if tried != stored:
-        st.markdown(md(changed(then, now)))
+        st.markdown(md(tally_change(then, now)))
         rows.append(_row("tried", now))
         marks["tried"] = tried[at]
     figure = threshold_curves(sweep(cases, edge, *tried), edge, marks)
     alt = f"Decisions, precision, recall and wrong discards against the threshold “{edge}”. "
-    plot(figure, f"curves-{edge}", alt + in_words(then, len(cases)))
+    plot(figure, f"curves-{edge}", alt + tally_in_words(then, len(cases)))
     tables.table(rows, "tallies", "Decisions with these thresholds", width="content")
 
 

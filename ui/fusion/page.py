@@ -10,8 +10,20 @@ from markupsafe import Markup
 from core.analysis.metrics import titled
 from core.analysis.rank_overlap import halves
 from core.analysis.run_view import worked
-from core.analysis.what_if.fusion import FusionOutcome, ReplayedFusion, fusions, outcome, recompute, shares
-from core.analysis.what_if.fusion_change import ShareRow, arrow, list_names, moved, places, rows
+from core.analysis.what_if.fusion import (
+    FusionOutcome,
+    ReplayedFusion,
+    ShareRow,
+    arrow,
+    fusions,
+    list_names,
+    moved,
+    outcome,
+    ranks_in,
+    recompute,
+    rows,
+    shares,
+)
 from core.analysis.what_if.parameters import as_parameters
 from core.analysis.what_if.parameters import controls as controls_of
 from core.domain.errors import BadInput
@@ -154,7 +166,7 @@ def _ranks(
         for id, a, b in moved(was, now, gold)
     ]
     if not lines:
-        first, then = places(was[:TOP]), places(now[:TOP])
+        first, then = ranks_in(was[:TOP]), ranks_in(now[:TOP])
         come = sum(id not in first for id in then)
         new = f"{come} of the top {TOP} are new" if come else f"Same passages in the top {TOP}"
         moves = sum(id in first and first[id] != rank for id, rank in then.items())

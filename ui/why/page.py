@@ -9,10 +9,9 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.analysis import diagnosis_text as words
 from core.analysis import external
-from core.analysis.diagnosis import Diagnosis, diagnose, mode_of
+from core.analysis.diagnosis import Diagnosis, diagnose, held, mode_of
 from core.analysis.label_flow import flow
 from core.analysis.loss_evidence import unmet_in
-from core.analysis.occurrences import held
 from core.analysis.passage_trace import PassageTrace
 from core.analysis.searches import rewrites
 from core.corpus.corpus import Corpus

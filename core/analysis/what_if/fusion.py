@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 import numpy as np
 
 from core.analysis.lineage import Lineage, PassedList
+from core.analysis.searches import SearchInput, asked
 from core.domain.errors import BadInput
 from core.domain.fusion import Norm, linear, rrf
 from core.domain.outputs import Fusion as Fused
@@ -29,6 +30,7 @@ Shares = Mapping[str, tuple[float, ...]]  # by passage: what each list gives to 
 BY_HAND = "{} was made by the route's own code, not by a step, so the run does not store it"
 DEEP = "its selection scores are not stored: the list was very long"
 OTHER = "its stored lists do not reproduce its ranking"
+OWN = "a list made by the route's own code"
 PARTS = ("relevance", "similarity to selected passages")  # of an MMR score
 
 
@@ -78,7 +80,9 @@ def recompute(fusion: ReplayedFusion, changes: Changes) -> Scored:
     """
     values = settings(fusion, changes)
     if fusion.method == "marginal":
-        return _reordered(fusion, values)
+        ids = [hit.passage.id for hit in fusion.lists[0]]
+        chosen = [ids[pick.row] for pick in _picks(fusion, values)]
+        return tuple((id, 1 / rank) for rank, id in enumerate(dict.fromkeys((*chosen, *ids)), 1))
     return tuple((hit.passage.id, hit.score) for hit in _fused(fusion, _cut(fusion, values), values))
 
 
@@ -99,7 +103,7 @@ def shares(fusion: ReplayedFusion, changes: Changes) -> Shares:
         return _fitted(fusion, lists, values)
     weights = _weights(values, len(lists)) or (1.0,) * len(lists)
     parts = [
-        {hit.passage.id: hit.score for hit in _one(fusion, ranking, weight, values)}
+        {hit.passage.id: hit.score for hit in _fused(fusion, (ranking,), {**values, "weights.0": weight})}
         for ranking, weight in zip(lists, weights, strict=True)
     ]
     ids = {id for part in parts for id in part}
@@ -196,11 +200,6 @@ def _fused(fusion: ReplayedFusion, lists: tuple[Ranking, ...], values: Mapping[s
     return linear(lists, weights=weights, norm=norm)
 
 
-def _one(fusion: ReplayedFusion, ranking: Ranking, weight: float, values: Mapping[str, Any]) -> Ranking:
-    """Apply the same function to one list alone."""
-    return _fused(fusion, (ranking,), {**values, "weights.0": weight})
-
-
 def _fitted(fusion: ReplayedFusion, lists: tuple[Ranking, ...], values: Mapping[str, Any]) -> Shares:
     """Return the parts of fitted weights, each list's times what stands in for its weight: 1 as it was
     fitted.
@@ -224,7 +223,101 @@ def _picks(fusion: ReplayedFusion, values: Mapping[str, Any]) -> tuple[Any, ...]
     return mmr(wanted, alike, values["lam"], values["k"])
 
 
-def _reordered(fusion: ReplayedFusion, values: Mapping[str, Any]) -> Scored:
-    ids = [hit.passage.id for hit in fusion.lists[0]]
-    chosen = [ids[pick.row] for pick in _picks(fusion, values)]
-    return tuple((id, 1 / rank) for rank, id in enumerate(dict.fromkeys((*chosen, *ids)), 1))
+@dataclass(frozen=True, slots=True)
+class ShareRow:
+    """One passage: its rank from 1 before and after, in each list, what each gives to its score, and that.
+
+    None where it is not ranked; `shares` are empty where the score is not made of parts.
+    """
+
+    id: str
+    before: int | None
+    after: int | None
+    places: tuple[int | None, ...]
+    shares: tuple[float, ...]
+    grade: int = 0
+
+    @property
+    def score(self) -> float:
+        """Return the sum of the shares, in the order of the lists."""
+        return sum(self.shares, 0.0)
+
+
+def list_names(result: RouteResult, fusion: ReplayedFusion, question: str) -> tuple[str, ...]:
+    """Return the names of the lists: by the step that made them, what it searched with if that is not the
+    question, and the part that was taken; equal names are numbered.
+    """
+    if fusion.method == "marginal":
+        return PARTS
+    flow, texts = Lineage(result), asked(result)
+    names = [_called(source, texts, question) for source in flow.sources(fusion.span)]
+    return tuple(
+        f"{name} ({names[: n + 1].count(name)})" if names.count(name) > 1 else name
+        for n, name in enumerate(names)
+    )
+
+
+def _called(source: PassedList, texts: Mapping[int, SearchInput], question: str) -> str:
+    if source.span is None:
+        return OWN if source.size else "an empty list"
+    one = texts.get(source.span.id)
+    query = f": {one.words}" if one is not None and one.text != question else ""
+    return f"{source.span.name}{query}{'' if source.whole else f', {source.part}'}"
+
+
+def rows(
+    fusion: ReplayedFusion,
+    before: Scored,
+    after: Scored,
+    shares: Shares,
+    gold: Mapping[str, int],
+    *,
+    limit: int,
+    also: Sequence[str] = (),
+) -> list[ShareRow]:
+    """Return the first `limit` passages after the change, then those of `also` that are ranked before or
+    after.
+    """
+    was, now = ranks_in(before), ranks_in(after)
+    lists = [ranks_in(tuple((hit.passage.id, hit.score) for hit in ranking)) for ranking in fusion.lists]
+    ids = [id for id, _ in after[:limit]]
+    ids += [id for id in dict.fromkeys(also) if id not in ids and (id in was or id in now)]
+    return [
+        ShareRow(
+            id,
+            was.get(id),
+            now.get(id),
+            tuple(one.get(id) for one in lists),
+            shares.get(id, ()),
+            max(0, gold.get(id, 0)),
+        )
+        for id in ids
+    ]
+
+
+def ranks_in(ranking: Scored) -> dict[str, int]:
+    """Return each passage's rank from 1. Of repeats only the first counts, and later passages move up as in a
+    fusion.
+    """
+    return {id: rank for rank, id in enumerate(dict.fromkeys(id for id, _ in ranking), 1)}
+
+
+def given(rows: Sequence[ShareRow], names: Sequence[str]) -> list[tuple[str, float]]:
+    """Return the share of each list in the scores of `rows`, 0 to 1; nothing if there is no score."""
+    totals = [sum(row.shares[n] for row in rows if row.shares) for n in range(len(names))]
+    whole = sum(totals)
+    return [(name, part / whole) for name, part in zip(names, totals, strict=True)] if whole > 0 else []
+
+
+def moved(before: Scored, after: Scored, gold: Mapping[str, int]) -> list[tuple[str, int | None, int | None]]:
+    """Return the gold passages, best grade first: (id, rank before, rank after)."""
+    was, now = ranks_in(before), ranks_in(after)
+    ids = sorted((id for id, grade in gold.items() if grade > 0), key=lambda id: (-gold[id], id))
+    return [(id, was.get(id), now.get(id)) for id in ids]
+
+
+def arrow(before: int | None, after: int | None) -> str:
+    """Return a rank before and after in words: "7 → 3", "3, as before", "not ranked"."""
+    if before == after:
+        return "not ranked" if before is None else f"{before}, as before"
+    return f"{before or 'not ranked'} → {after or 'gone'}"

@@ -85,13 +85,12 @@ def known(grade: PassageGrade) -> float | None:
 
 def bands(grades: Iterable[PassageGrade], low: float, high: float) -> Bands:
     """`grades` by the two thresholds; one on a threshold is above it."""
-    values = sorted(((one, known(one)) for one in grades), key=lambda pair: -(pair[1] or 0.0))
-    return Bands(
-        tuple(one for one, value in values if value is not None and value >= high),
-        tuple(one for one, value in values if value is not None and low <= value < high),
-        tuple(one for one, value in values if value is not None and value < min(low, high)),
-        tuple(one for one, value in values if value is None),
-    )
+    bands: tuple[list[PassageGrade], ...] = ([], [], [], [])
+    for one in sorted(grades, key=lambda one: -(known(one) or 0.0)):
+        value = known(one)
+        at = 3 if value is None else 0 if value >= high else 1 if value >= low else 2
+        bands[at].append(one)
+    return Bands(*map(tuple, bands))
 
 
 def at(grades: Iterable[PassageGrade], low: float, high: float, evaluator: str = "") -> Grading:
@@ -177,17 +176,16 @@ def gates(result: RouteResult) -> list[Gate]:
     """Return the route's decisions by one score; those that their own numbers do not give again are left
     out.
     """
-    found = [gate for span in result.spans if (gate := _gate(result, span)) is not None]
+    found = []
+    for span in result.spans:
+        one = span.output
+        if isinstance(one, Decision) and one.score is not None and one.threshold is not None and one.ways[1:]:
+            ways = one.ways[0], one.ways[1]
+            found.append(Gate(result, span, one.score, one.threshold, ways, one.decision))
+        elif isinstance(one, Written) and one.evidence is not None and one.floor is not None:
+            decision = ENOUGH[one.abstained]
+            found.append(Gate(result, span, one.evidence, one.floor, ENOUGH, decision, "floor"))
     return [one for one in found if isfinite(one.score) and one.decide(one.threshold) == one.decision]
-
-
-def _gate(result: RouteResult, span: Span) -> Gate | None:
-    one = span.output
-    if isinstance(one, Decision) and one.score is not None and one.threshold is not None and one.ways[1:]:
-        return Gate(result, span, one.score, one.threshold, (one.ways[0], one.ways[1]), one.decision)
-    if isinstance(one, Written) and one.evidence is not None and one.floor is not None:
-        return Gate(result, span, one.evidence, one.floor, ENOUGH, ENOUGH[one.abstained], "floor")
-    return None
 
 
 def nears(result: RouteResult) -> list[Recorded[Selection]]:
@@ -218,3 +216,41 @@ def refloored(step: SentenceFilter, floor: float) -> SentenceFilter | None:
         return None
     pairs = zip(step.sentences, keep(scored, floor), strict=True)
     return replace(step, sentences=tuple(replace(one, kept=kept) for one, kept in pairs))
+
+
+def tally_in_words(one: Tally, count: int) -> str:
+    """One tally: what was decided, how often that was right, and what it cost."""
+    if not count:
+        return "There are no questions to count."
+    parts = [
+        f"The stored thresholds decide {one.counts['correct']} of {count} questions as correct,"
+        f" {one.counts['ambiguous']} as ambiguous and {one.counts['incorrect']} as incorrect."
+    ]
+    if one.precision is not None:
+        parts.append(
+            f"Of those decided correct, {one.right} ({one.precision:.0%}) have a relevant graded passage."
+        )
+    if one.lost is not None:
+        parts.append(
+            f"Of the {one.present} questions with a relevant passage, {one.discarded} ({one.lost:.0%}) are"
+            " wrongly discarded."
+        )
+    return " ".join(parts)
+
+
+def tally_change(before: Tally, after: Tally) -> str:
+    """Return the change from one tally to another over the same questions."""
+    moved = [
+        f"{after.counts[action] - before.counts[action]:+d} {action}"
+        for action in before.counts
+        if after.counts[action] != before.counts[action]
+    ]
+    if not moved:
+        return "The new thresholds decide every question like the stored ones."
+    discards = after.discarded - before.discarded
+    rates = (before.precision, after.precision, before.recall, after.recall)
+    was_p, now_p, was_r, now_r = ("none" if rate is None else f"{rate:.2f}" for rate in rates)
+    return (
+        f"With the new thresholds: {', '.join(moved)}; precision {was_p} → {now_p}, recall {was_r} → {now_r}"
+        f", wrong discards {discards:+d}."
+    )

@@ -105,32 +105,30 @@ def _control(
     group: tuple[str, ...], fusion: ReplayedFusion, parameter: Parameter | None, names: Sequence[str]
 ) -> Control:
     rest = _rest(parameter)
-    name, help, called = (
-        SHARE if rest else group[0],
-        parameter.help if parameter else "",
-        parameter.name if parameter else None,
-    )
+    name = SHARE if rest else group[0]
+    help, called = (parameter.help, parameter.name) if parameter else ("", None)
     value = fusion.values.get(group[0], _longest(fusion))  # the pool of a fusion is no setting of the step
     if name == "norm":
         choices = parameter.choices if parameter is not None else get_args(Norm)
         return Control(name, "normalisation", value, group, choices=choices, help=help, parameter=called)
     low, high = _bounds(fusion, name)
     if parameter is not None:
-        low, most = (
-            (low if parameter.low is None else parameter.low),
-            (high if parameter.high is None else parameter.high),
-        )
+        low = low if parameter.low is None else parameter.low
+        most = high if parameter.high is None else parameter.high
         high = min(high, most) if fusion.method == "marginal" else most
-    if parameter is not None and name.startswith("weights.") and int(name.partition(".")[2]) > 1:
-        low = max(low, 0.1)  # a list besides a route's own two is not searched at all with weight 0
+    label = "lambda" if name == "lam" else name
+    if name.startswith("weights."):
+        at = int(name.partition(".")[2])
+        if parameter is not None and at > 1:
+            low = max(low, 0.1)  # a list besides a route's own two is not searched at all with weight 0
+        one = names[at] if at < len(names) else f"list {at + 1}"
+        label = f"weight of {one}" if len(group) == 1 else (called or "weight")
     if name == "pool" and fusion.method != "marginal":
         help = "passages of each list to fuse; the run fused all of them"
-    label = {"lam": "lambda"}.get(name, name)
-    if name.startswith("weights."):
-        label = f"weight of {_name(name, names)}" if len(group) == 1 else (called or "weight")
     whole = isinstance(value, int) and name in ("k", "pool")
-    low, high = min(low, value), max(high, value)
-    return Control(name, label, value, group, rest, low, high, whole, (), help, called)
+    return Control(
+        name, label, value, group, rest, min(low, value), max(high, value), whole, (), help, called
+    )
 
 
 def _rest(parameter: Parameter | None) -> tuple[str, ...]:
@@ -153,11 +151,6 @@ def _bounds(fusion: ReplayedFusion, name: str) -> tuple[float, float]:
     return 1, MAX_K if fusion.method == "rrf" else max(1, len(fusion.near))
 
 
-def _name(setting: str, names: Sequence[str]) -> str:
-    at = int(setting.partition(".")[2])
-    return names[at] if at < len(names) else f"list {at + 1}"
-
-
 CALIBRATED = ("low", "high")  # thresholds whose parameter at 0 stands for the calibrated one
 LEAST = 0.001  # used instead of 0 for those
 
@@ -166,8 +159,5 @@ def threshold_parameters(route: Route, span: Span, changes: Mapping[str, float])
     """Return the parameters that make `changes` (by the argument of the step), as
     `core.analysis.what_if.parameters.as_parameters`.
     """
-    return as_parameters(
-        route,
-        span,
-        {name: value or LEAST if name in CALIBRATED else value for name, value in changes.items()},
-    )
+    moved = {name: value or LEAST if name in CALIBRATED else value for name, value in changes.items()}
+    return as_parameters(route, span, moved)

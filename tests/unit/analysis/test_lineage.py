@@ -8,8 +8,7 @@ import pytest
 
 from core.analysis.lineage import Lineage
 from core.analysis.passage_trace import PassageTrace
-from core.analysis.what_if.fusion import fusions
-from core.analysis.what_if.fusion_change import list_names
+from core.analysis.what_if.fusion import fusions, list_names
 from core.domain.types import Query
 from core.engine.request import Request
 from core.routes.registry import routes

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.analysis.diagnosis import held
 from core.analysis.lineage import Lineage, PassedList
-from core.analysis.occurrences import held
 from core.analysis.passage_trace import PassageTrace
 from core.domain.outputs import (
     NOTHING,

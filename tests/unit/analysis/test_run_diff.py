@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.analysis.run_diff import RunRouteDiff, run_diff
-from core.analysis.run_diff_text import came_to, first_apart, headline, ranking, value, was, why
+from core.analysis.run_diff_text import came_to, headline, ranking, value, was, why
 from core.analysis.trace_diff import MISSING, ChangedValue, RankingDiff, StepDiff, ranking_diff, steps_diff
 from core.domain.outputs import Pass, Reply, Rewrite, Waited
 from core.domain.types import Hit, Link, Passage, Query, Span, Turn
@@ -358,7 +358,7 @@ def test_the_first_step_that_came_to_something_else_is_the_reason():
     )
     found = run_diff(RUN, change(RUN, "rewrite", spans=spans, status="failed", error="E", hits=()))
     (route,) = found.differing
-    apart = first_apart(route)
+    apart = next((step for step in route.steps if not step.same), None)
     assert apart.output.after == Pass("What about the second vase?")
     assert [step for step in route.steps if not step.same] == [apart]  # when a call was made is no difference
     said = "from step 1, “rewrite as a standalone question”, same input, different result"

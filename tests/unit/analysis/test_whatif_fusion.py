@@ -11,9 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.analysis.what_if.fusion import counterpart, fusions, outcome, recompute, shares
-from core.analysis.what_if.fusion_change import arrow, list_names, moved, rows
-from core.analysis.what_if.fusion_change import given as given_shares
+from core.analysis.what_if.fusion import (
+    arrow,
+    counterpart,
+    fusions,
+    list_names,
+    moved,
+    outcome,
+    recompute,
+    rows,
+    shares,
+)
+from core.analysis.what_if.fusion import given as given_shares
 from core.analysis.what_if.parameters import as_parameters, controls, sets
 from core.domain.errors import BadInput
 from core.domain.outputs import Embedding, Rerank, Search, Selection, Written

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from core.analysis.answers import decisions
 from core.analysis.grades import decided, findings, held
 from core.analysis.run_view import Recorded, gradings, strippings
-from core.analysis.thresholds import changed, in_words
 from core.analysis.what_if.grading import (
     GradingCase,
     again,
@@ -25,6 +24,8 @@ from core.analysis.what_if.grading import (
     refloored,
     sweep,
     tally,
+    tally_change,
+    tally_in_words,
 )
 from core.analysis.what_if.parameters import threshold_parameters
 from core.domain.errors import BadInput
@@ -350,16 +351,16 @@ def test_a_tally_worked_by_hand():
     assert found.precision == 0.5
     assert found.recall == pytest.approx(1 / 3)
     assert found.lost == pytest.approx(1 / 3)
-    words = in_words(found, len(CASES))
+    words = tally_in_words(found, len(CASES))
     assert "2 of 7 questions as correct, 2 as ambiguous and 3 as incorrect" in words
     assert "1 (50%) have a relevant graded passage" in words
     lower = tally(CASES, 0.2, 0.4)
     assert (lower.counts["correct"], lower.right) == (3, 2)
-    assert "+1 correct, -1 ambiguous; precision 0.50 → 0.67, recall 0.33 → 0.67" in changed(found, lower)
-    assert "like the stored ones" in changed(found, tally(CASES, 0.2, 0.91))
+    assert "+1 correct, -1 ambiguous; precision 0.50 → 0.67, recall 0.33 → 0.67" in tally_change(found, lower)
+    assert "like the stored ones" in tally_change(found, tally(CASES, 0.2, 0.91))
     empty = tally((), 0.2, 0.9)
     assert (empty.precision, empty.recall, empty.lost) == (None, None, None)
-    assert in_words(empty, 0) == "There are no questions to count."
+    assert tally_in_words(empty, 0) == "There are no questions to count."
 
 
 @given(st.lists(st.tuples(st.booleans(), grade_lists), max_size=12), edges)
