@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
-from core.analysis.critical_path import timed
-from core.analysis.time_breakdown import Source, sources
+from core.analysis.critical_path import Source, sources, timed
 from core.analysis.token_usage import Totals, add, totals
 from core.domain.types import RouteResult, SpanKind
 

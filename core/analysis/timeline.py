@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from core.analysis.critical_path import critical, ended, timed
+from core.analysis.critical_path import TimeShare, clocks, critical, ended, timed
 from core.analysis.latency_percentiles import NEEDED, Latency
 from core.analysis.run_view import worked
-from core.analysis.time_breakdown import TimeShare, clocks
 from core.domain.format import STEP_KINDS, brief, milliseconds
 from core.domain.types import RouteResult, Run
 from core.store.traces import Traces

@@ -63,7 +63,7 @@ def judge_(
 
 
 def _text(record: JudgeRecord) -> str:
-    from core.evaluation.judge import words
+    from core.evaluation.judge import record as records
 
     grades = range(len(record.confusion))
     rows = [(f"people: {grade}", *record.confusion[grade]) for grade in grades]
@@ -80,8 +80,8 @@ def _text(record: JudgeRecord) -> str:
             "",
             table(heads, rows, right=tuple(range(1, len(heads)))),
             "",
-            words.agreement(record),
-            words.leaves_open(record),
-            words.use(record),
+            records.agreement(record),
+            records.leaves_open(record),
+            records.use(record),
         )
     )

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from core.analysis.critical_path import critical, ended
+from core.analysis.critical_path import by_kind, critical, ended
 from core.analysis.latency_percentiles import by_route, by_step
 from core.analysis.run_view import reuse
-from core.analysis.time_breakdown import by_kind
 from core.domain.format import milliseconds
 from core.domain.types import Span
 from tests.pages.reading import address, html, shown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.evaluation.judge import measure, source, words
+from core.evaluation.judge import measure, source
 from core.evaluation.judge import record as records
 from core.evaluation.judge.measure import Measuring
 from core.evaluation.judge.record import JudgeRecord
@@ -64,9 +64,9 @@ def _result(record: JudgeRecord, why: str | None) -> None:
     if why:
         say.warning(f"Not calibrated for these guidelines: {why}. Measure the judge again.")
     said = [
-        words.agreement(record),
-        words.leaves_open(record),
-        *([] if why else [words.use(record)]),
+        records.agreement(record),
+        records.leaves_open(record),
+        *([] if why else [records.use(record)]),
     ]
     show(tag("div", *(tag("p", one, css="rs-label-line") for one in said), css="rs"))
     grades = [str(grade) for grade in range(len(record.confusion))]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from core.analysis.time_breakdown import TimeShare, by_kind, by_step
+from core.analysis.critical_path import TimeShare, by_kind, by_step
 from core.analysis.timeline import label, percent, spent_in_words
 from core.domain.format import brief, milliseconds
 from core.domain.types import Run

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.analysis.run_diff import RunDiff, RunRouteDiff, run_diff
-from core.analysis.run_diff_text import headline
+from core.analysis.run_diff import RunDiff, RunRouteDiff, headline, run_diff
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
 from core.domain.types import Run

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from core.analysis.run_diff import RunDiff
-from core.analysis.run_diff_text import came_to, value, was, why
+from core.analysis.run_diff import RunDiff, came_to, value, was, why
 from core.analysis.trace_diff import MISSING, ChangedValue
 from core.domain.format import milliseconds
 from core.evaluation.finding import count

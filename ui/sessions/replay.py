@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.analysis.run_diff_text import value
+from core.analysis.run_diff import value
 from core.corpus import catalogue
 from core.domain.errors import RouteScopeError
 from core.domain.types import Query, Run

@@ -6,8 +6,7 @@ import json
 
 from markupsafe import Markup
 
-from core.analysis.run_diff import RunDiff, RunRouteDiff
-from core.analysis.run_diff_text import came_to, ranking, was, why
+from core.analysis.run_diff import RunDiff, RunRouteDiff, came_to, ranking, was, why
 from core.analysis.run_view import facts, texts
 from core.analysis.trace_diff import DEPTH, ChangedValue, StepDiff
 from core.domain.format import milliseconds

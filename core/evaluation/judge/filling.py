@@ -16,10 +16,8 @@ from core.domain.errors import BadInput, Cancelled
 from core.evaluation import report, sets
 from core.evaluation.dataset import Written
 from core.evaluation.judge import record as records
-from core.evaluation.judge import words
-from core.evaluation.judge.bounds import graded
 from core.evaluation.judge.corrected import corrected
-from core.evaluation.judge.measure import Judging, auc, check_model
+from core.evaluation.judge.measure import Judging, auc, check_model, graded
 from core.evaluation.judge.source import own_policy
 from core.evaluation.judged_ranges import IRRELEVANT, JUDGED
 from core.evaluation.labels import desk
@@ -116,13 +114,13 @@ def allowed(engine: Engine, of: Of, name: str, policy: str) -> JudgeRecord:
     """
     model = engine.llm().model
     record = records.read(engine.settings.home, of, name, model)
-    why = words.not_calibrated(record, model, policy, name)
+    why = records.not_calibrated(record, model, policy, name)
     if record is None or why is not None:
         raise BadInput(str(why))
     if not record.shown:
         raise BadInput(
-            f"the judge {model} may not grade unjudged passages of {name}: {words.refusal(record)}. "
-            f"{words.agreement(record)} {words.leaves_open(record)}"
+            f"the judge {model} may not grade unjudged passages of {name}: {records.refusal(record)}. "
+            f"{records.agreement(record)} {records.leaves_open(record)}"
         )
     return record
 
@@ -249,12 +247,8 @@ def correct(
 def _by_judge(labelled: LabelledSet, outcomes: Outcomes, route: str, filled: Filled) -> dict[str, float]:
     """Question -> nDCG@10 by the judge's grades alone, if the route ended well; 0 if it graded nothing."""
     hits = {q: by[route].hits for q, by in outcomes.items() if route in by and by[route].status == "ok"}
-    found = by_question(
-        {question: filled.grades.get(question, {}) for question in hits},
-        hits,
-        relevant_from=labelled.relevant_from,
-        metrics=[HEADLINE],
-    )
+    grades, at = {q: filled.grades.get(q, {}) for q in hits}, labelled.relevant_from
+    found = by_question(grades, hits, relevant_from=at, metrics=[HEADLINE])
     return {question: found[question][HEADLINE] if question in found else 0.0 for question in hits}
 
 
@@ -285,10 +279,13 @@ def block(
     asked = [q.id for q in labelled.questions if labelled.labelled(q.id)]
     ends: Mapping[str, Qrels] = {IRRELEVANT: {}, JUDGED: filled.grades}
     at = labelled.relevant_from
-    means = {
-        route: {name: _means(labelled, outcomes, route, asked, more) for name, more in ends.items()}
-        for route in routes
-    }
+    means: dict[str, dict[str, dict[str, float]]] = {route: {} for route in routes}
+    for route in routes:
+        for end, more in ends.items():  # {} if the route ended well at no question
+            rows = [
+                *route_values(labelled, outcomes, route, questions=asked, metrics=RANGED, more=more).values()
+            ]
+            means[route][end] = {m: float(np.mean([row[m] for row in rows])) for m in RANGED} if rows else {}
     return {
         "by": record.model,
         "prompt": record.prompt,
@@ -347,14 +344,6 @@ def added(
     if out is not None:
         report.write(out, whole, labelled, outcomes)
     return whole
-
-
-def _means(
-    labelled: LabelledSet, outcomes: Outcomes, route: str, asked: Sequence[str], more: Qrels
-) -> dict[str, float]:
-    """Return a route's mean of each metric, or {} if it ended well at no question."""
-    values = route_values(labelled, outcomes, route, questions=asked, metrics=RANGED, more=more)
-    return {name: float(np.mean([one[name] for one in values.values()])) for name in RANGED} if values else {}
 
 
 def _orders(means: Mapping[str, Mapping[str, Mapping[str, float]]], metric: str) -> dict[str, Any]:

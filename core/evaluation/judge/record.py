@@ -1,4 +1,4 @@
-"""The measured agreement of a judge with people, and the conditions under which it is valid.
+"""The measured agreement of a judge with people, when it is valid, and both in sentences.
 `HOME/judges/SET.MODEL.json`: the newest measurement of a set with a model.
 """
 
@@ -8,24 +8,26 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Literal
 
 from core.backends.calibrations import file_name
 from core.backends.prompting.prompts import JUDGE
 from core.domain.errors import Unavailable
-from core.evaluation.judge.bounds import Bounds
-from core.evaluation.judge.pairs import Negatives
+from core.domain.program import COMMAND
 from core.evaluation.judge.source import Of
 from core.evaluation.kappa import Kappa
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+from core.evaluation.labels.agreement import landis_koch
+from core.evaluation.templating import say, sentences
 
 FOLDER = "judges"  # in the home
 # Where "moderate" begins in the bands of Landis and Koch (1977). The lower end of the interval must be above
 # it, not the estimate, so that few labels never suffice by luck.
 ENOUGH = 0.4
 Table = tuple[tuple[int, ...], ...]
+Bounds = tuple[float | None, ...]  # from which score the grade is 1, 2, ...; None: the judge never gives it
+# Where the passages that are not relevant are from: people graded them so, or their question is one that the
+# documents do not answer. A passage that nobody judged is neither.
+Negatives = Literal["graded", "unanswerable questions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +77,11 @@ class JudgeRecord:
         """Return `confusion` reduced to not relevant and relevant."""
         at = self.relevant_from
 
-        def both(first: slice, second: slice) -> int:
-            return sum(sum(row[second]) for row in self.confusion[first])
-
-        low, high = slice(0, at), slice(at, None)
-        return (both(low, low), both(low, high)), (both(high, low), both(high, high))
+        low, high = (
+            (sum(sum(row[:at]) for row in rows), sum(sum(row[at:]) for row in rows))
+            for rows in (self.confusion[:at], self.confusion[at:])
+        )
+        return low, high
 
     @property
     def shown(self) -> bool:
@@ -96,17 +98,6 @@ def policy_hash(policy: str) -> str:
     return hashlib.sha256(policy.encode()).hexdigest()
 
 
-def out_of_date(record: JudgeRecord, model: str, policy: str) -> str | None:
-    """Return why a record does not apply to this model with these guidelines, or None if it does."""
-    if record.model != model:
-        return f"it was measured with the model {record.model}, not {model}"
-    if record.prompt != JUDGE.name:
-        return f"it was measured with the prompt {record.prompt}, not {JUDGE.name}"
-    if record.policy_hash != policy_hash(policy):
-        return "the guidelines have changed since it was measured"
-    return None
-
-
 def path(home: Path, of: Of, name: str, model: str) -> Path:
     """Return the path of a set's record with a model. As set names are free text, a hash distinguishes
     them.
@@ -119,13 +110,13 @@ def read(home: Path, of: Of, name: str, model: str) -> JudgeRecord | None:
     """Return the newest record of a set with a model, or None if it does not exist. Raises Unavailable for a
     damaged file.
     """
-    from pydantic import ValidationError
+    from pydantic import TypeAdapter, ValidationError
 
     file = path(home, of, name, model)
     try:
         document = json.loads(file.read_bytes())
         known = {key: value for key, value in document.items() if key not in ("policy_hash", "shown")}
-        return _reader().validate_python(known)
+        return TypeAdapter(JudgeRecord).validate_python(known)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -145,7 +136,44 @@ def write(record: JudgeRecord, home: Path) -> Path:
     return file
 
 
-def _reader() -> TypeAdapter[JudgeRecord]:
-    from pydantic import TypeAdapter
+def agreement(record: JudgeRecord) -> str:
+    """Return kappa with its interval, and the number of passages."""
+    return say("judge.agreement", record, landis_koch)
 
-    return TypeAdapter(JudgeRecord)
+
+def leaves_open(record: JudgeRecord) -> str:
+    """Return sentences on how often the judge is wrong either way, and whether chance is ruled out."""
+    return " ".join(sentences("judge.leaves_open", record))
+
+
+def use(record: JudgeRecord) -> str:
+    """Describe the allowed use of the judge."""
+    if not record.shown:
+        return f"It may not grade unjudged passages: {refusal(record)}."
+    return f"It may grade unjudged passages (eval --judge): the interval lies above {ENOUGH:g}."
+
+
+def refusal(record: JudgeRecord) -> str:
+    """Return why agreement is not shown."""
+    return say("judge.refusal", record, ENOUGH)
+
+
+def out_of_date(record: JudgeRecord, model: str, policy: str) -> str | None:
+    """Return why a record does not apply to this model with these guidelines, or None if it does."""
+    if record.model != model:
+        return f"it was measured with the model {record.model}, not {model}"
+    if record.prompt != JUDGE.name:
+        return f"it was measured with the prompt {record.prompt}, not {JUDGE.name}"
+    if record.policy_hash != policy_hash(policy):
+        return "the guidelines have changed since it was measured"
+    return None
+
+
+def not_calibrated(record: JudgeRecord | None, model: str, policy: str, name: str) -> str | None:
+    """Return why this judge has no valid record, with the command that measures it, or None if it has one."""
+    never = "its agreement with people was never measured"
+    why = out_of_date(record, model, policy) if record is not None else never
+    return why and (
+        f"the judge {model} is not calibrated for these guidelines: {why}; "
+        f"run: {COMMAND} labels judge '{name}'"
+    )

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.analysis.critical_path import between_ms
+from core.analysis.critical_path import between_ms, by_kind, clocks, sources
+from core.analysis.critical_path import by_step as spent_by_step
 from core.analysis.latency_percentiles import NEEDED, by_route, by_step, origin, percentiles, usage
-from core.analysis.time_breakdown import by_kind, clocks, sources
-from core.analysis.time_breakdown import by_step as spent_by_step
 from core.analysis.timeline import (
     against,
     lead,

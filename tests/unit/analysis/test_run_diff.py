@@ -7,8 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.analysis.run_diff import RunRouteDiff, run_diff
-from core.analysis.run_diff_text import came_to, headline, ranking, value, was, why
+from core.analysis.run_diff import RunRouteDiff, came_to, headline, ranking, run_diff, value, was, why
 from core.analysis.trace_diff import MISSING, ChangedValue, RankingDiff, StepDiff, ranking_diff, steps_diff
 from core.domain.outputs import Pass, Reply, Rewrite, Waited
 from core.domain.types import Hit, Link, Passage, Query, Span, Turn

@@ -14,10 +14,9 @@ from core.domain.background_job import jobs
 from core.domain.errors import BadInput, ModelTimedOut, Unavailable
 from core.domain.types import Query, Turn
 from core.evaluation import judged_ranges as ranges
-from core.evaluation.judge import filling, measure, source, words
+from core.evaluation.judge import filling, measure, source
 from core.evaluation.judge import record as records
-from core.evaluation.judge.bounds import choose, graded
-from core.evaluation.judge.pairs import part
+from core.evaluation.judge.measure import choose, graded, part
 from core.evaluation.judge.source import Labels
 from core.evaluation.kappa import kappa
 from core.evaluation.outcome import Outcome
@@ -178,14 +177,14 @@ def test_a_judge_that_is_right_is_shown_and_one_that_is_blind_is_not(engine):
     assert not set(good.chosen.questions) & set(good.held_out.questions)
     assert sum(map(sum, good.confusion)) == good.held_out.pairs
     assert (good.two_by_two[0][1], good.two_by_two[1][0]) == (0, 0)
-    assert "may grade unjudged passages" in words.use(good)
+    assert "may grade unjudged passages" in records.use(good)
     engine.fake_llm.replies = {"judge": blind}
     job = run(engine, labels(engine))
     bad = job.record
     assert bad.binary.ci95[0] < 0.4
     assert not bad.shown
-    assert "The interval contains 0" in words.leaves_open(bad)
-    assert "may not grade unjudged passages: the lower end" in words.use(bad)
+    assert "The interval contains 0" in records.leaves_open(bad)
+    assert "may not grade unjudged passages: the lower end" in records.use(bad)
 
 
 def test_figures_are_of_the_held_out_half_alone(engine):
@@ -260,8 +259,8 @@ def test_negatives_of_unanswerable_questions_license_nothing(engine):
     made = run(engine, labels(engine)).record
     other = replace(made, negatives="unanswerable questions")
     assert (made.shown, other.shown) == (True, False)
-    assert "may tell by the question alone" in words.leaves_open(other)
-    assert "was not held against passages that people graded as not relevant" in words.use(other)
+    assert "may tell by the question alone" in records.leaves_open(other)
+    assert "was not held against passages that people graded as not relevant" in records.use(other)
 
 
 def test_a_model_that_fails_again_and_again_ends_it_and_one_that_says_neither_is_counted(engine):
