@@ -112,35 +112,20 @@ def _of(span: Span, under: Totals) -> Totals:
     return Totals(*same, own.cached, *shared, *stored, own.reasoning, reused)
 
 
-@dataclass(frozen=True, slots=True)
-class PromptCache:
-    """Tokens of the prompts that were sent in a run, and those of them that the endpoint had read before."""
-
-    prompt: int
-    cached: int
-
-    @property
-    def rate(self) -> float:
-        """Return the share served from the cache, 0 to 1."""
-        return self.cached / self.prompt if self.prompt else 0.0
-
-
-def prompt_cache(run: Run) -> PromptCache:
-    """Count over the calls made in this run: what was shared, or answered before, was not sent."""
+def prompt_cache(run: Run) -> str:
+    """Return a sentence on the prompt tokens sent in a run that the endpoint had read before, or "" without
+    any. Work that was shared, or answered before, was not sent.
+    """
     sent = [
         span.tokens
         for result in run.results
         for span in result.spans
         if span.tokens is not None and not span.shared_with and not span.cached
     ]
-    return PromptCache(sum(one.prompt for one in sent), sum(one.cached for one in sent))
-
-
-def in_words(found: PromptCache) -> str:
-    """Return one sentence, or "" if nothing was sent or the endpoint does not report its cache."""
-    if not found.cached:
+    prompt, cached = sum(one.prompt for one in sent), sum(one.cached for one in sent)
+    if not cached:
         return ""
     return (
-        f"Prompt cache: {found.cached:,} of {found.prompt:,} prompt tokens ({found.rate:.0%}) were the"
-        " beginning of an earlier prompt, so the model did not read them again."
+        f"Prompt cache: {cached:,} of {prompt:,} prompt tokens ({cached / prompt:.0%}) were the beginning of"
+        " an earlier prompt, so the model did not read them again."
     )

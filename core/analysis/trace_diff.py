@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from core.analysis.rank_overlap import jaccard
 from core.analysis.run_view import describe
-from core.domain.outputs import Output, Reply, Waited
+from core.domain.outputs import Reply, Waited
 from core.domain.rank_changes import Kind, moves, ranks
 from core.domain.types import Hit, Link, Passage, Ranking, Scored, Span
 
@@ -87,13 +88,16 @@ def ranking_diff(before: Ranking, after: Ranking) -> RankingDiff:
     first = next((n + 1 for n in range(shared) if old[n] != new[n]), None)
     if first is None and len(old) != len(new):
         first = shared + 1
-    was, now = _scores(before), _scores(after)
+    was, now = ({hit.passage.id: hit.score for hit in reversed(one)} for one in (before, after))
+    # equal except for the last digits, in which machines differ
+    close = partial(math.isclose, rel_tol=1e-6, abs_tol=1e-9)
+    pairs = [(was[id], now[id]) for id in was if id in now]
     return RankingDiff(
         found.counts,
         len(found.lost),
         first,
         jaccard(old, new, DEPTH) if old or new else 1.0,
-        sum(not _close(was[id], now[id]) for id in was if id in now),
+        sum(not (close(a, b) or (math.isnan(a) and math.isnan(b))) for a, b in pairs),
     )
 
 
@@ -145,7 +149,10 @@ def _step(
     hits = None
     if before.hits is not None or after.hits is not None:
         hits = ranking_diff(_ranking(before.hits), _ranking(after.hits))
-    was, now = (_lasting(span.output) for span in step)
+    # without the time at which a reply was made, which decides nothing
+    was, now = (
+        replace(span.output, made="") if isinstance(span.output, Reply) else span.output for span in step
+    )
     output = None if equal(was, now) else ChangedValue("output", was, now)
     error = None if before.error == after.error else ChangedValue("error", before.error, after.error)
     return StepDiff(before, after, inputs, output, hits, error)
@@ -169,19 +176,11 @@ def _links(
 
     names = sorted({**was, **now})
     apart = [name for name in names if not (name in was and name in now and same(was[name], now[name]))]
-    return [
-        ChangedValue(name, _in_words(was.get(name), traces[0]), _in_words(now.get(name), traces[1]))
-        for name in apart
-    ]
-
-
-def _in_words(link: Link | None, trace: Sequence[Span]) -> str | Missing:
-    return MISSING if link is None else describe(link, trace)[1]
-
-
-def _lasting(output: Output) -> Output:
-    """Return an output without its creation time, which decides nothing."""
-    return replace(output, made="") if isinstance(output, Reply) else output
+    before, after = (
+        {name: describe(link, trace)[1] for name, link in links.items()}
+        for links, trace in zip((was, now), traces, strict=True)
+    )
+    return [ChangedValue(name, before.get(name, MISSING), after.get(name, MISSING)) for name in apart]
 
 
 def _elsewhere(span: Span, trace: Sequence[Span], partners: Mapping[int, Span]) -> bool:
@@ -202,12 +201,15 @@ def _partners(before: Sequence[Span], after: Sequence[Span]) -> dict[int, int]:
     """Positions in `before` with those of their partners in `after`. difflib prefers one side where several
     alignments are as good: the two are put in an order of their own, so that exchanging them changes nothing.
     """
-    found = _in_order([_call(span) for span in before], [_call(span) for span in after], {})
+    # calls without the numbers of steps, which differ from trace to trace
+    old, new = ([(span.name, span.kind, _text(span.args)) for span in spans] for spans in (before, after))
+    found = _in_order(old, new, {})
     rest = [n for n in range(len(before)) if n not in found]
     others = [n for n in range(len(after)) if n not in found.values()]
-    old, new = ([(s[n].name, s[n].kind) for n in ns] for s, ns in ((before, rest), (after, others)))
-    swapped = (len(new), new) < (len(old), old)
-    first, second = (new, old) if swapped else (old, new)
+    left_over = ([(s[n].name, s[n].kind) for n in ns] for s, ns in ((before, rest), (after, others)))
+    one, other = left_over
+    swapped = (len(other), other) < (len(one), one)
+    first, second = (other, one) if swapped else (one, other)
     for block in SequenceMatcher(None, first, second, autojunk=False).get_matching_blocks():
         for n in range(block.size):
             left, right = (block.b, block.a) if swapped else (block.a, block.b)
@@ -228,25 +230,8 @@ def _in_order(before: Sequence[Any], after: Sequence[Any], taken: Mapping[int, i
     return found
 
 
-def _call(span: Span) -> tuple[str, str, str]:
-    """Return a call without the numbers of steps, which differ from trace to trace."""
-    return span.name, span.kind, _text(span.args)
-
-
 def _ranking(hits: Scored | None) -> Ranking:
     return tuple(Hit(Passage(id, "", "", ""), score) for id, score in hits or ())
-
-
-def _scores(ranking: Ranking) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for hit in ranking:
-        found.setdefault(hit.passage.id, hit.score)
-    return found
-
-
-def _close(one: float, other: float) -> bool:
-    """Return whether two scores are equal except for the last digits, in which machines differ."""
-    return math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-9) or (math.isnan(one) and math.isnan(other))
 
 
 def equal(one: Any, other: Any) -> bool:

@@ -13,8 +13,7 @@ from core.domain.types import Query
 from core.evaluation import experiment_store, sets
 from core.evaluation.calibration import choose
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.tuning.calibrate import calibrate
-from core.evaluation.tuning.calibrate_text import in_words
+from core.evaluation.tuning.calibrate import calibrate, in_words
 from core.evaluation.tuning.sweep_split import split
 from core.evaluation.tuning.threshold_cases import found
 from core.store import presets

@@ -13,8 +13,7 @@ from core.domain.errors import BadInput
 from core.domain.format import between, number
 from core.domain.types import RouteResult, Run
 from core.evaluation.finding import Finding, listed, sentence
-from core.evaluation.tuning.batch_run import BatchRun
-from core.evaluation.tuning.fusion_effect import Base, after, base, compare
+from core.evaluation.tuning.batch_run import Base, BatchRun, after, base, compare
 from core.routes.registry import routes
 from ui.app import address
 from ui.app.markup import cut, md, show, table_of, tag

@@ -28,7 +28,7 @@ from core.analysis.what_if.parameters import as_parameters
 from core.analysis.what_if.parameters import controls as controls_of
 from core.domain.errors import BadInput
 from core.domain.types import RouteResult, Run, Scored
-from core.evaluation.tuning.fusion_effect import SHOWN
+from core.evaluation.tuning.batch_run import SHOWN
 from core.routes.registry import routes
 from ui.app import address, next_run, opened, picked, state
 from ui.app.glossary import of_metric

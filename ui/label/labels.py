@@ -10,10 +10,10 @@ import streamlit as st
 from core.corpus.catalogue import current_fingerprint
 from core.domain.errors import RouteScopeError
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels import exchange, listing
+from core.evaluation.labels import exchange
+from core.evaluation.labels import final as listing
 from core.evaluation.labels.desk import Desk
-from core.evaluation.labels.final import final, tie
-from core.evaluation.labels.listing import Counts, Line
+from core.evaluation.labels.final import Counts, Line, final, tie
 from ui.app import account, opening, say, state
 from ui.app.choice import choice
 from ui.app.markup import md

@@ -33,7 +33,7 @@ def draw(run: Run) -> None:
         show(tag("div", waiting if run.status == "running" else none, css="rs dim"))
         return
     said = lead(run) or ["No route of this run succeeded. The chart shows each one up to where it ended."]
-    said = [*said, token_usage.in_words(token_usage.prompt_cache(run))]
+    said = [*said, token_usage.prompt_cache(run)]
     waited = [result.title for result in run.results if prepared_by(result.spans)]
     if waited:
         said.append(

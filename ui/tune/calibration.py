@@ -13,7 +13,7 @@ from core.evaluation.experiment_store import Evaluation
 from core.evaluation.tuning import batch_run as batches
 from core.evaluation.tuning import threshold_cases
 from core.evaluation.tuning.batch_run import BatchRun
-from core.evaluation.tuning.calibrate_text import NAMES
+from core.evaluation.tuning.calibrate import NAMES
 from core.evaluation.tuning.threshold_cases import Found, Target
 from core.routes.registry import routes as known_routes
 from ui.app import address, evaluated, opened, routes, say, state

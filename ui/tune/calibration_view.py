@@ -8,14 +8,18 @@ from markupsafe import Markup
 from core.domain.errors import BadInput
 from core.evaluation.calibration import Objective
 from core.evaluation.experiment_store import Evaluation
-from core.evaluation.tuning.calibrate import Calibration, Measured, calibrate, curve, reliable
-from core.evaluation.tuning.calibrate_text import (
+from core.evaluation.tuning.calibrate import (
+    Calibration,
+    Measured,
     about,
+    calibrate,
+    curve,
     halves,
     in_words,
     left_out,
     note,
     reliability_in_words,
+    reliable,
 )
 from core.evaluation.tuning.saving import setting
 from core.evaluation.tuning.sweep_split import Split

@@ -5,11 +5,13 @@ them.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from core.analysis.metrics import by_question, titled
 from core.analysis.run_view import below, top
+from core.analysis.what_if.fusion import Changes, ReplayedFusion, counterpart, outcome, recompute
 from core.corpus import catalogue
 from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import BadInput, Unavailable
@@ -18,7 +20,8 @@ from core.domain.program import COMMAND
 from core.domain.types import Hit, Passage, RouteResult, Scored
 from core.engine import availability
 from core.engine.request import Request
-from core.evaluation import sets
+from core.evaluation import effects, sets
+from core.evaluation.finding import Finding, compared
 from core.routes.registry import pick
 
 if TYPE_CHECKING:
@@ -26,6 +29,9 @@ if TYPE_CHECKING:
     from core.engine.job import Job
     from core.evaluation.dataset import LabelledSet
 
+SHOWN = ("ndcg@10", "recall@10", "recall@100", "mrr@10")
+DEPTH = 100  # no metric shown looks further
+Values = Mapping[str, Mapping[str, float]]  # question -> metric -> value
 MODELS = frozenset((Need.LLM, Need.SELF_RAG))
 Parameters = Mapping[str, Mapping[str, Any]]  # by route
 
@@ -158,3 +164,82 @@ def _key(engine: Engine, corpus: str, routes: Parameters, models: bool) -> tuple
     fingerprint = engine.corpus(corpus).fingerprint
     named = sorted((name, dict(parameters)) for name, parameters in settled.items())
     return json.dumps([str(engine.settings.home), corpus, fingerprint, models, named]), settled, fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedQuestion:
+    """One question of a batch run: the step to change, None if the run has no such step, and the ranking."""
+
+    fusion: ReplayedFusion | None
+    hits: Scored
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A route over the labelled questions as it ran: what is changed, and the metrics before.
+
+    `ranks`: the rankings are the route's, else those of the step, because later steps order them again.
+    """
+
+    survey: BatchRun
+    ranks: bool
+    asked: Mapping[str, ChangedQuestion]
+    before: Values
+    failed: int
+    unlabelled: int
+
+
+def base(survey: BatchRun, route: str, fusion: ReplayedFusion, *, ranks: bool) -> Base:
+    """Return the questions of a finished `survey` at which `route` can be changed as `fusion` of another run
+    was.
+    """
+    labelled = survey.labelled
+    asked: dict[str, ChangedQuestion] = {}
+    failed = 0
+    known = [question.id for question in labelled.questions if labelled.labelled(question.id)]
+    for id in known:
+        result = survey.results.get(id, {}).get(route)
+        if result is None or result.status != "ok":
+            failed += 1
+            continue
+        step = counterpart(result, fusion, ranks=ranks)
+        hits = tuple((hit.passage.id, hit.score) for hit in result.hits)
+        if step is not None and not ranks:
+            hits = step.span.hits or ()
+        asked[id] = ChangedQuestion(step, counted(labelled, id, hits)[:DEPTH])
+    rankings = {id: one.hits for id, one in asked.items()}
+    before = _measured(survey, rankings)
+    return Base(survey, ranks, asked, before, failed, len(labelled.questions) - len(known))
+
+
+def after(base: Base, route: str, changes: Changes, ids: Sequence[str]) -> Values:
+    """Return the metrics of questions with `changes`; those it does not move keep theirs."""
+    moved: dict[str, Scored] = {}
+    for id in ids:
+        one = base.asked[id]
+        if one.fusion is None:
+            continue
+        hits = recompute(one.fusion, changes)
+        if base.ranks:
+            hits = outcome(base.survey.results[id][route], one.fusion, hits).hits or ()
+        hits = counted(base.survey.labelled, id, hits)[:DEPTH]
+        if [id for id, _ in hits] != [id for id, _ in one.hits]:
+            moved[id] = hits
+    return {**{id: base.before[id] for id in ids}, **_measured(base.survey, moved)}
+
+
+def compare(before: Values, after: Values) -> list[Finding]:
+    """Compare each metric of SHOWN over the questions of `after`: one planned comparison for each metric."""
+    found = []
+    for name in SHOWN:
+        column = {id: after[id][name] - before[id][name] for id in after}
+        row = effects.family({name: list(column.values())}).get(name)
+        mean = sum(before[id][name] for id in after) / max(1, len(after))
+        found.append(compared(row, "the changed route", "the original route", titled(name), mean))
+    return found
+
+
+def _measured(survey: BatchRun, rankings: Mapping[str, Scored]) -> dict[str, Mapping[str, float]]:
+    labelled = survey.labelled
+    judged = {id: labelled.judged(id) for id in rankings}
+    return dict(by_question(judged, rankings, relevant_from=labelled.relevant_from)) if rankings else {}

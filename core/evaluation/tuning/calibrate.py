@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -21,11 +21,14 @@ from core.evaluation.calibration import (
     reliability,
     turned,
 )
+from core.evaluation.finding import NONE, SAME, Finding, sentence
 from core.evaluation.statistics import RESAMPLES, SEED
+from core.evaluation.templating import say
 from core.evaluation.tuning.sweep_split import Split
 from core.evaluation.tuning.threshold_cases import Judged, Target
 
 MOST = 400  # points of a curve that are drawn
+NAMES: dict[Objective, str] = {name: name for name in OBJECTIVES} | {"f1": "F1"}
 LEAST = 5  # cases of each kind, below which nothing is chosen or measured
 UNDEFINED = 0.05  # share of resamples, above which an interval over the others would mislead
 Interval = tuple[float, float] | None
@@ -245,3 +248,57 @@ def reliable(target: Target, cases: Sequence[Judged]) -> Reliability | None:
     if not target.probability or not cases or not all(0 <= case.score <= 1 for case in cases):
         return None
     return reliability([case.score for case in cases], [case.positive for case in cases])
+
+
+def about(target: Target) -> str:
+    """Describe the calibrated threshold."""
+    return say("calibration.about", target)
+
+
+def in_words(found: Calibration) -> str:
+    """Return the finding in a few sentences: the threshold and its figures on held-out questions, next to
+    those of the one in use.
+    """
+    return say("calibration.found", found, difference(found))
+
+
+def difference(found: Calibration) -> str:
+    """Return the chosen threshold against the one in use, in the objective."""
+    by, same = found.difference, found.threshold == found.shipped.threshold
+    if by.value is None:
+        return f"They cannot be compared: the {NAMES[found.objective]} of one of them is undefined."
+    verdict = SAME if same else NONE if not found.shown else "better" if by.value > 0 else "worse"
+    numbers = (by.value, by.interval, found.p, found.held_out)
+    made = Finding("the chosen threshold", NAMES[found.objective], *numbers, None, "the one in use", verdict)
+    return sentence(replace(made, unit="held-out questions"))
+
+
+def halves(found: Calibration) -> str:
+    """Return a sentence on how the questions were divided if they have no splits, or "" if they have."""
+    if not found.made:
+        return ""
+    return (
+        "The evaluation lacks dev or test questions, so they were split into two halves with a fixed "
+        "seed. If they are test questions, do not report figures on them for a threshold chosen here."
+    )
+
+
+def left_out(target: Target, total: int) -> str:
+    """Return the part of `total` questions that is excluded, and why, or "" if none is."""
+    return say("calibration.left_out", target, total - sum(target.stored.values()))
+
+
+def reliability_in_words(target: Target) -> str:
+    """Return a sentence on whether the scores can be read as probabilities, over all cases."""
+    found = reliable(target, target.cases)
+    if found is None:
+        return "These scores are not meant as probabilities, so their calibration is not measured."
+    return (
+        f"Over all {found.n:,} cases, scores differ from the share of correct cases by {found.ece:.2f} on"
+        f" average (expected calibration error); Brier score {found.brier:.3f}."
+    )
+
+
+def note(found: Calibration, evaluation: str) -> str:
+    """Return a note on the origin of a saved threshold."""
+    return f"{in_words(found)} Evaluation {evaluation}, route {found.target.route}, “{found.target.step}”."

@@ -16,8 +16,17 @@ from core.engine.job import Job
 from core.evaluation import sets
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.tuning import batch_run as module
-from core.evaluation.tuning.batch_run import BatchRun, begun, counted, seconds, survey
-from core.evaluation.tuning.fusion_effect import SHOWN, after, base, compare
+from core.evaluation.tuning.batch_run import (
+    SHOWN,
+    BatchRun,
+    after,
+    base,
+    begun,
+    compare,
+    counted,
+    seconds,
+    survey,
+)
 from core.routes.registry import routes
 from core.store import Store
 from tests.fakes import FakeEngine, ScriptedLLM

@@ -17,14 +17,18 @@ from core.evaluation.calibration import OBJECTIVES, WANTED, rate, tidy
 from core.evaluation.tuning.calibrate import (
     Measured,
     _interval,
+    about,
     calibrate,
     compared,
     counts_at,
     curve,
+    halves,
+    in_words,
+    left_out,
+    reliability_in_words,
     reliable,
     worth,
 )
-from core.evaluation.tuning.calibrate_text import about, halves, in_words, left_out, reliability_in_words
 from core.evaluation.tuning.sweep_split import Split
 from core.evaluation.tuning.threshold_cases import Judged, Target
 from ui.charts.calibration import curves

@@ -11,7 +11,8 @@ from core.domain.errors import BadInput
 from core.domain.types import Passage, Query, Turn
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels import listing, origins
+from core.evaluation.labels import final as listing
+from core.evaluation.labels import origins
 from core.evaluation.labels.agreement import landis_koch
 from core.evaluation.labels.desk import caught_up
 from core.evaluation.labels.final import Tied, final
