@@ -88,8 +88,68 @@ def diagnose(
         for funnel in funnels
         if funnel.result.status == "ok"
     }
-    made = [_one(run, funnels, funnel, wanted, tops, measured, depth) for funnel in funnels]
-    return sorted(made, key=_badness)
+
+    def advised(lost: Sequence[tuple[str, LossEvidence]], repair: RouteResult | None, repaired: int) -> str:
+        """Return the route that has the lost passages, else the advice of the spans."""
+        if repair is not None:
+            what = "it" if len(lost) == 1 else f"all {len(lost)}" if repaired == len(lost) else f"{repaired}"
+            of = f" of these {len(lost)}" if repaired < len(lost) else ""
+            rest = " No route has all." if repaired < len(lost) else ""
+            soon = milliseconds(ranked_ms(repair))
+            return f"{repair.title} has {what}{of} in its top {depth} (ranking in {soon}).{rest}"
+        id, fate = min(lost, key=lambda one: one[1].rank or 10**9)
+        sentences = [
+            f"No route in this run has {'it' if len(lost) == 1 else 'any of them'} in its top {depth}."
+        ]
+        deeper = next((one for one in DEEPER if one > depth and fate.rank and fate.rank <= one), None)
+        if deeper:
+            sentences.append(f"The top {deeper} of this route has {'it' if len(lost) == 1 else 'one'}.")
+        if fate.step is not None and fate.was is not None and fate.was <= depth:
+            sentences.append(f"Before “{fate.step.name}”, it was at rank {fate.was}.")
+        best = next(iter(held(funnels, id)), None)
+        if best is None:
+            sentences.append("No list in this run contains it: only a different search can find it.")
+        elif best.rank <= depth and best.span.parent is None:
+            text = f" for {best.text}" if best.text else ""
+            sentences.append(f"“{best.span.name}”{text} has it at rank {best.rank} in {best.title}.")
+        rewrites = [one.output for result in run.results for one in recorded(result.spans, Rewrite)]
+        if run.query.history and not any(one.changed for one in rewrites):
+            sentences.append("The question is a follow-up, and no route in this run rewrote it.")
+        return " ".join(sentences)
+
+    def diagnosed(funnel: PassageTrace) -> Diagnosis:
+        result = funnel.result
+        own = tops.get(result.route, set())
+        places = [rank for label in wanted if (rank := _rank(funnel, label)) is not None]
+        missing = [label for label in wanted if label.id not in own]
+        lost = tuple((id, funnel.fate(id, depth)) for id in (furthest(funnel, label) for label in missing))
+        by_step: dict[tuple[str, str], list[LossEvidence]] = {}
+        for _, fate in lost:
+            by_step.setdefault((fate.step.name if fate.step is not None else "", fate.kind), []).append(fate)
+        blamed = max(by_step.values(), key=len, default=[])
+        # the route with most of them in its top; of equal ones that whose ranking is ready soonest alone
+        ids = {label.id for label in missing}
+        others = [one for one in run.results if one.route in tops and one.route != result.route]
+        others.sort(key=lambda one: (-len(ids & tops[one.route]), ranked_ms(one), one.route))
+        repaired = len(ids & tops[others[0].route]) if others else 0
+        repair = others[0] if repaired else None
+        advice = advised(lost, repair, repaired) if lost and result.status == "ok" else ""
+        return Diagnosis(
+            result,
+            len(own),
+            len(wanted),
+            min(places, default=None) if result.status == "ok" else None,
+            measured.get(result.route),
+            lost,
+            next(iter(blamed), None),
+            len(blamed),
+            repair,
+            repaired,
+            advice,
+            "document" if all(label.document for label in wanted) else "passage",
+        )
+
+    return sorted(map(diagnosed, funnels), key=_badness)
 
 
 def furthest(funnel: PassageTrace, label: RelevantLabel) -> str:
@@ -138,81 +198,6 @@ def mode_of(
     if len(documents) > 1:
         return Mode(MODES["multi_hop"], False, f"its relevant passages are in {len(documents)} documents")
     return None
-
-
-def _one(
-    run: Run,
-    funnels: Sequence[PassageTrace],
-    funnel: PassageTrace,
-    wanted: Sequence[RelevantLabel],
-    tops: Mapping[str, set[str]],
-    measured: Mapping[str, float],
-    depth: int,
-) -> Diagnosis:
-    result = funnel.result
-    own = tops.get(result.route, set())
-    places = [rank for label in wanted if (rank := _rank(funnel, label)) is not None]
-    missing = [label for label in wanted if label.id not in own]
-    lost = tuple((id, funnel.fate(id, depth)) for id in (furthest(funnel, label) for label in missing))
-    by_step: dict[tuple[str, str], list[LossEvidence]] = {}
-    for _, fate in lost:
-        by_step.setdefault((fate.step.name if fate.step is not None else "", fate.kind), []).append(fate)
-    blamed = max(by_step.values(), key=len, default=[])
-    # the route with most of them in its top; of equal ones that whose ranking is ready soonest alone
-    ids = {label.id for label in missing}
-    others = [one for one in run.results if one.route in tops and one.route != result.route]
-    others.sort(key=lambda one: (-len(ids & tops[one.route]), ranked_ms(one), one.route))
-    repaired = len(ids & tops[others[0].route]) if others else 0
-    repair = others[0] if repaired else None
-    advice = "" if not lost or result.status != "ok" else _advice(run, funnels, lost, repair, repaired, depth)
-    return Diagnosis(
-        result,
-        len(own),
-        len(wanted),
-        min(places, default=None) if result.status == "ok" else None,
-        measured.get(result.route),
-        lost,
-        next(iter(blamed), None),
-        len(blamed),
-        repair,
-        repaired,
-        advice,
-        "document" if all(label.document for label in wanted) else "passage",
-    )
-
-
-def _advice(
-    run: Run,
-    funnels: Sequence[PassageTrace],
-    lost: tuple[tuple[str, LossEvidence], ...],
-    repair: RouteResult | None,
-    repaired: int,
-    depth: int,
-) -> str:
-    """Return the route that has the lost passages, else the advice of the spans."""
-    if repair is not None:
-        what = "it" if len(lost) == 1 else f"all {len(lost)}" if repaired == len(lost) else f"{repaired}"
-        of = f" of these {len(lost)}" if repaired < len(lost) else ""
-        rest = " No route has all." if repaired < len(lost) else ""
-        soon = milliseconds(ranked_ms(repair))
-        return f"{repair.title} has {what}{of} in its top {depth} (ranking in {soon}).{rest}"
-    id, fate = min(lost, key=lambda one: one[1].rank or 10**9)
-    sentences = [f"No route in this run has {'it' if len(lost) == 1 else 'any of them'} in its top {depth}."]
-    deeper = next((one for one in DEEPER if one > depth and fate.rank and fate.rank <= one), None)
-    if deeper:
-        sentences.append(f"The top {deeper} of this route has {'it' if len(lost) == 1 else 'one'}.")
-    if fate.step is not None and fate.was is not None and fate.was <= depth:
-        sentences.append(f"Before “{fate.step.name}”, it was at rank {fate.was}.")
-    best = next(iter(held(funnels, id)), None)
-    if best is None:
-        sentences.append("No list in this run contains it: only a different search can find it.")
-    elif best.rank <= depth and best.span.parent is None:
-        text = f" for {best.text}" if best.text else ""
-        sentences.append(f"“{best.span.name}”{text} has it at rank {best.rank} in {best.title}.")
-    rewrites = [one.output for result in run.results for one in recorded(result.spans, Rewrite)]
-    if run.query.history and not any(one.changed for one in rewrites):
-        sentences.append("The question is a follow-up, and no route in this run rewrote it.")
-    return " ".join(sentences)
 
 
 def _badness(one: Diagnosis) -> tuple[int, float, float, int]:

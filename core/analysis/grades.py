@@ -11,7 +11,7 @@ from core.analysis.answers import decisions, forced
 from core.analysis.run_view import Recorded, gradings, strippings
 from core.analysis.what_if.grading import bands, known, nears, reaching
 from core.domain.needs import Family
-from core.domain.outputs import Grading, SentenceFilter
+from core.domain.outputs import Grading
 from core.domain.rank_changes import ranks
 from core.domain.relevance import relevant
 from core.domain.types import RouteResult, Run
@@ -74,7 +74,11 @@ def _lost(run: Run, result: RouteResult, wanted: frozenset[str]) -> list[str]:
                 f"{result.title}: “{near.span.name}” dropped {_labelled(len(gone))}:"
                 f" {_named(run, gone)}, below {near.output.floor:.3g}."
             )
-    lines += [_cut_out(result, one, wanted) for one in strippings(result)]
+    for one in strippings(result):
+        pieces = one.output.by_passage
+        if none := [id for id in pieces if id in wanted and not any(s.kept for s in pieces[id])]:
+            removed = f"removed every sentence of {_labelled(len(none))}"
+            lines.append(f"{result.title}: “{one.span.name}” {removed}.")
     return [one for one in lines if one]
 
 
@@ -101,14 +105,6 @@ def _graded_out(run: Run, result: RouteResult, step: Recorded[Grading], wanted: 
             f" {_named(run, doubted)}."
         )
     return ""
-
-
-def _cut_out(result: RouteResult, one: Recorded[SentenceFilter], wanted: frozenset[str]) -> str:
-    pieces = one.output.by_passage
-    none = [id for id, some in pieces.items() if id in wanted and not any(s.kept for s in some)]
-    if not none:
-        return ""
-    return f"{result.title}: “{one.span.name}” removed every sentence of {_labelled(len(none))}."
 
 
 def _wrong(run: Run, result: RouteResult, gold: Mapping[str, int]) -> list[str]:

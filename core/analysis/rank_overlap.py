@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from core.analysis.run_view import title_of, worked
 from core.domain.outputs import Search
 from core.domain.rank_changes import ranks
-from core.domain.types import RouteResult, Run, Span
+from core.domain.types import RouteResult, Run
 
 Measure = Literal["jaccard", "rbo"]
 PERSISTENCE = (0.8, 0.9, 0.98)  # of RBO: the first 5, 10 and 50 ranks decide 86, 86 and 85 %
@@ -199,20 +199,13 @@ class Halves:
 
 def halves(result: RouteResult, top: int = TOP) -> Halves | None:
     """Count which searches found the first `top` hits; None if the route does not search in both ways."""
-    by_words, by_vectors = _found(result, WORDS), _found(result, VECTORS)
+    searches = [span for span in result.spans if isinstance(span.output, Search)]
+    kinds = ([span for span in searches if any(name in span.name for name in of)] for of in (WORDS, VECTORS))
+    found = [{id for span in some for id, _ in span.hits or ()} for some in kinds if some]
     ids = [hit.passage.id for hit in result.hits[:top]]
-    if by_words is None or by_vectors is None or not ids:
+    if len(found) < 2 or not ids:
         return None
+    by_words, by_vectors = found
     words = sum(id in by_words and id not in by_vectors for id in ids)
     vectors = sum(id in by_vectors and id not in by_words for id in ids)
     return Halves(len(ids), words, vectors, sum(id in by_words and id in by_vectors for id in ids))
-
-
-def _found(result: RouteResult, names: tuple[str, ...]) -> set[str] | None:
-    """Return the passages that searches of a kind found; None if there was no such search."""
-    spans = [span for span in result.spans if _is(span, names)]
-    return {id for span in spans for id, _ in span.hits or ()} if spans else None
-
-
-def _is(span: Span, names: tuple[str, ...]) -> bool:
-    return isinstance(span.output, Search) and any(name in span.name for name in names)

@@ -242,7 +242,12 @@ class SearchInput:
             turns = f" moved towards the first {len(made.feedback)} passages"
         if several and made is not None:
             return f"the mean of {len(self.texts)} text{'s' * (len(self.texts) > 1)}{question}{turns}"
-        return f"{len(self.texts)} texts" if several else f"“{_cut(self.texts[0])}”{turns}"
+        if several:
+            return f"{len(self.texts)} texts"
+        line = " ".join(self.texts[0].split())
+        if len(line) > MAX_QUOTED_CHARS:
+            line = f"{line[: MAX_QUOTED_CHARS - 1].rstrip()}…"
+        return f"“{line}”{turns}"
 
     @property
     def _made(self) -> Embedding | None:
@@ -264,8 +269,3 @@ def asked(result: RouteResult) -> dict[int, SearchInput]:
             made = maker.output if maker is not None else None
             found[span.id] = SearchInput(made.texts, maker) if isinstance(made, Embedding) else SearchInput()
     return found
-
-
-def _cut(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= MAX_QUOTED_CHARS else f"{line[: MAX_QUOTED_CHARS - 1].rstrip()}…"

@@ -69,10 +69,12 @@ def groups(found: Rankings, least: float = ALIKE) -> list[RouteGroup]:
     made: dict[int, list[int]] = {}
     for at, name in enumerate(fcluster(tree, 1 - least + 1e-9, "distance")):
         made.setdefault(int(name), []).append(at)
-    return sorted(
-        (RouteGroup(tuple(routes[at] for at in some), _mean(alike, some)) for some in made.values()),
-        key=lambda group: (-len(group.routes), group.routes),
-    )
+    found_groups = []
+    for some in made.values():
+        pairs = [float(alike[a, b]) for a, b in combinations(some, 2)]
+        overlap = sum(pairs) / len(pairs) if pairs else 1.0
+        found_groups.append(RouteGroup(tuple(routes[at] for at in some), overlap))
+    return sorted(found_groups, key=lambda group: (-len(group.routes), group.routes))
 
 
 def decisive(found: Rankings, judged: Collection[Pair], count: int) -> list[Pair]:
@@ -113,8 +115,3 @@ def decision(
         for route in routes
     }
     return deciding.plain(values, outcomes, routes[0], {}, {}, named)
-
-
-def _mean(alike: np.ndarray, some: list[int]) -> float:
-    pairs = [float(alike[a, b]) for a, b in combinations(some, 2)]
-    return sum(pairs) / len(pairs) if pairs else 1.0

@@ -230,8 +230,35 @@ def checked(
     missing = [id for id in wanted if places.get(id, depth + 1) > depth]
     if not wanted and min(ranks, default=depth + 1) > depth:
         missing = relevant[:1]
-    lost = bool(named) and not relevant
-    state, why = _state(question, outcome, missing[:1], places, depth, found=bool(relevant), lost=lost)
+
+    def judged() -> tuple[State, str]:
+        if outcome is None:
+            return "cannot be told", "it was not asked"
+        if outcome.status != "ok":
+            return "broken", f"the route {outcome.status}" + (f": {outcome.error}" if outcome.error else "")
+        for id in missing[:1]:
+            where = f"is at rank {places[id]}" if id in places else "is not found"
+            return "broken", f"{id} {where}, wanted in the first {depth}"
+        if named and not relevant:
+            return "cannot be told", "the corpus no longer has the passage that should be found"
+        told = [f"its passage is in the first {depth}"] if relevant else []
+        right = _answered(question, outcome)
+        if right is False:
+            if question.answerable is False:
+                return "broken", "it answered where it should have abstained"
+            if outcome.abstained:
+                return "broken", "it abstained where there is an answer"
+            return "broken", f"its answer does not hold the gold answer “{question.answers[0][:80]}”"
+        if right:
+            rightly = "it abstained, as it should" if outcome.abstained else "it answered, as it should"
+            told.append("its answer is right" if question.answers else rightly)
+        if told:
+            return "passed", " and ".join(told)
+        if question.answers or question.answerable is not None:
+            return "cannot be told", "no answer was written to check"
+        return "cannot be told", "no passage and no gold answer is given; add one on Label"
+
+    state, why = judged()
     return Regression(
         question.id,
         question.query.text,
@@ -243,46 +270,6 @@ def checked(
         min(ranks, default=None),
         outcome.run if outcome else "",
     )
-
-
-def _state(
-    question: Question,
-    outcome: Outcome | None,
-    missing: list[str],
-    places: Mapping[str, int],
-    depth: int,
-    *,
-    found: bool,
-    lost: bool,
-) -> tuple[State, str]:
-    """`missing`: a passage that should be among the first `depth`; `found`: some are relevant, and are there;
-    `lost`: the corpus no longer has the passage.
-    """
-    if outcome is None:
-        return "cannot be told", "it was not asked"
-    if outcome.status != "ok":
-        return "broken", f"the route {outcome.status}" + (f": {outcome.error}" if outcome.error else "")
-    for id in missing:
-        where = f"is at rank {places[id]}" if id in places else "is not found"
-        return "broken", f"{id} {where}, wanted in the first {depth}"
-    if lost:
-        return "cannot be told", "the corpus no longer has the passage that should be found"
-    told = [f"its passage is in the first {depth}"] if found else []
-    right = _answered(question, outcome)
-    if right is False:
-        if question.answerable is False:
-            return "broken", "it answered where it should have abstained"
-        if outcome.abstained:
-            return "broken", "it abstained where there is an answer"
-        return "broken", f"its answer does not hold the gold answer “{question.answers[0][:80]}”"
-    if right:
-        rightly = "it abstained, as it should" if outcome.abstained else "it answered, as it should"
-        told.append("its answer is right" if question.answers else rightly)
-    if told:
-        return "passed", " and ".join(told)
-    if question.answers or question.answerable is not None:
-        return "cannot be told", "no answer was written to check"
-    return "cannot be told", "no passage and no gold answer is given; add one on Label"
 
 
 def _answered(question: Question, outcome: Outcome) -> bool | None:

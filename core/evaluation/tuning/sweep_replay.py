@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Literal
 
-from core.analysis.run_view import Recorded, gradings, recorded
+from core.analysis.run_view import gradings, recorded
 from core.analysis.what_if.fusion import ReplayedFusion, fusions, outcome, recompute, settings
-from core.analysis.what_if.grading import Gate, again, at, by_best, by_mean, gates
+from core.analysis.what_if.grading import again, at, by_best, by_mean, gates
 from core.analysis.what_if.parameters import CALIBRATED, sets
 from core.domain.errors import BadInput
-from core.domain.outputs import Grading, Round, WebGrades
+from core.domain.outputs import WebGrades
 from core.domain.types import RouteResult, Scored, Span
 from core.routes.declare import Parameter, Route
 
 OWN = 2  # a route's own lists; one besides them is not searched at all with weight 0
 How = Literal["fusion", "decisions", "run"]
 Values = Mapping[str, Any]  # by parameter
-Keeps = Callable[[str, Any], bool]  # (argument, another value of it) -> whether the step decides the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +54,40 @@ class Way:
     def _same(self, question: str, values: Values) -> bool:
         """Return whether every step that the parameters set is known to decide as before."""
         result = self.results[question]
-        keep = _keeps(result, self.ran, values)
+        scored = {gate.span.id: gate for gate in gates(result)}
+        graded = {step.span.id: step.output for step in gradings(result)}
+        web = {step.span.id: step.output for step in recorded(result.spans, WebGrades)}
+
+        def edge(span: Span, name: str, stored: float) -> float:
+            """Return a threshold of a grader, NaN if it is to be the calibrated one: that is not known."""
+            setter = span.set_by.get(name, "")
+            wanted = values.get(setter)
+            if wanted is None or wanted == self.ran.get(setter):
+                return stored
+            return float(wanted) or math.nan
+
+        def keeps(span: Span, name: str, value: Any) -> bool:
+            if gate := scored.get(span.id):
+                return name == gate.name and gate.decide(value) == gate.decision
+            grading = graded.get(span.id)
+            if grading is not None and by_best(grading):
+                # both edges at once: one alone might pass the other
+                low, high = edge(span, "low", grading.low), edge(span, "high", grading.high)
+                known = name in CALIBRATED and low <= high
+                return known and at(grading.grades, low, high).decision == grading.decision
+            if grading is not None and (judged := by_mean(grading)) is not None:
+                stored = {"threshold": judged.threshold, "gain": judged.gain}
+                return name in stored and again(judged, **{**stored, name: value}) == again(judged, **stored)
+            if (found := web.get(span.id)) is None or name != "high":
+                return False
+            # as many web results are trusted, which is all that counts while the corpus is not trusted
+            high = edge(span, "high", found.high)
+            grades = [one.grade for one in found.grades if one.grade is not None]
+            trusted = sum(one >= found.high for one in grades)
+            return not math.isnan(high) and sum(one >= high for one in grades) == trusted
+
         return all(
-            span.id in keep and keep[span.id](name, value)
+            keeps(span, name, value)
             for parameter in self.parameters
             for span in result.spans
             for name, value in sets(parameter, span, values[parameter.name]).items()
@@ -123,58 +153,3 @@ def _again(result: RouteResult, fusion: ReplayedFusion, changes: Values) -> tupl
     left = {hit.passage.id for n, one in enumerate(fusion.lists) if n not in gone for hit in one}
     without = tuple(hit for hit in hits if hit[0] in left)
     return (hits,) if without == hits else (hits, without)
-
-
-def _keeps(result: RouteResult, ran: Values, values: Values) -> dict[int, Keeps]:
-    """By step: whether it decides the same with another value of an argument."""
-    found: dict[int, Keeps] = {gate.span.id: partial(_by_score, gate) for gate in gates(result)}
-    for step in gradings(result):
-        if by_best(step.output):
-            found[step.span.id] = partial(_by_best, step, ran, values)
-        elif (judged := by_mean(step.output)) is not None:
-            found[step.span.id] = partial(_by_mean, judged)
-    for web in recorded(result.spans, WebGrades):
-        found[web.span.id] = partial(_by_web, web, ran, values)
-    return found
-
-
-def _by_web(step: Recorded[WebGrades], ran: Values, values: Values, name: str, _value: Any) -> bool:
-    """Return whether the same number of web results is trusted, which is all that counts while the corpus is
-    not trusted.
-    """
-    high = _edge(step, "high", ran, values)
-    grades = [one.grade for one in step.output.grades if one.grade is not None]
-    if name != "high" or high is None:
-        return False
-    return sum(one >= high for one in grades) == sum(one >= step.output.high for one in grades)
-
-
-def _by_score(gate: Gate, name: str, value: Any) -> bool:
-    return name == gate.name and gate.decide(value) == gate.decision
-
-
-def _by_best(step: Recorded[Grading], ran: Values, values: Values, name: str, _value: Any) -> bool:
-    """Both edges at once: one alone might pass the other."""
-    if name not in CALIBRATED:
-        return False
-    low, high = (_edge(step, edge, ran, values) for edge in CALIBRATED)
-    if low is None or high is None or low > high:
-        return False
-    return at(step.output.grades, low, high).decision == step.output.decision
-
-
-def _by_mean(judged: Round, name: str, value: Any) -> bool:
-    stored = {"threshold": judged.threshold, "gain": judged.gain}
-    return name in stored and again(judged, **{**stored, name: value}) == again(judged, **stored)
-
-
-def _edge(
-    step: Recorded[Grading] | Recorded[WebGrades], edge: str, ran: Values, values: Values
-) -> float | None:
-    """Return a threshold of a grader, or None if it is to be the calibrated one, and that is not known."""
-    parameter = step.span.set_by.get(edge, "")
-    wanted = values.get(parameter)
-    if wanted is None or wanted == ran.get(parameter):
-        stored: float = getattr(step.output, edge)
-        return stored
-    return None if wanted == 0 else float(wanted)
