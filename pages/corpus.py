@@ -8,9 +8,7 @@ from functools import partial
 import streamlit as st
 
 from core.corpus import catalogue
-from core.domain.errors import RouteScopeError
-from ui.app import corpora, link, opened, opening, state, workers
-from ui.app.markup import md
+from ui.app import corpora, link, opened, opening, say, state, workers
 from ui.app.tabs import tabs
 from ui.corpus import access, add, chunkings, documents, near_duplicates, own_questions, passages
 from ui.corpus import state as corpus_state
@@ -39,14 +37,12 @@ def draw(view: str, name: str) -> None:
     ):
         corpora.notice(name)
         return
-    try:
+    with say.errors():
         if view not in UNBUILT:
             opening.wait_for(name)
         if view in INDEXING:
             workers.choose(corpora.BY, "Run on")
         VIEWS[view](name)
-    except RouteScopeError as error:
-        st.error(md(str(error)))
 
 
 name: str = st.session_state[state.CORPUS]

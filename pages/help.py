@@ -5,18 +5,17 @@ from __future__ import annotations
 import streamlit as st
 from markupsafe import Markup
 
-from ui.app import tour
-from ui.app.data import table
+from ui.app import data, say, tour
 from ui.app.glossary import TERMS, Term
 from ui.app.help_mark import address
-from ui.app.markup import md, show, table_of, tag
+from ui.app.markup import show, table, tag
 from ui.app.tabs import tabs
 
 
 def pages() -> None:
     """Draw a link to each page with the question that it answers, and the tour."""
     tour.offer()
-    for page in table("pages")["page"]:
+    for page in data.table("pages")["page"]:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.page_link(page["path"], label=page["title"], width=190)
             st.caption(page["question"])
@@ -25,11 +24,9 @@ def pages() -> None:
 def shortcuts() -> None:
     """Draw what each key does."""
     rows = [
-        tag("tr", tag("td", tag("kbd", row["keys"])), tag("td", row["where"]), tag("td", row["action"]))
-        for row in table("shortcuts")["shortcut"]
+        (tag("kbd", row["keys"]), row["where"], row["action"]) for row in data.table("shortcuts")["shortcut"]
     ]
-    head = tag("tr", *(tag("th", name) for name in ("Keys", "Where", "What")))
-    show(tag("div", table_of(head, rows), css="rs rs-keys"))
+    show(tag("div", table(("Keys", "Where", "What"), rows), css="rs rs-keys"))
 
 
 def glossary() -> None:
@@ -39,7 +36,7 @@ def glossary() -> None:
     if found is not None:
         show(tag("dl", _entry(found), css="rs rs-glossary rs-glossary-asked"))
     elif asked:
-        st.info(md(f"The Glossary has no term “{asked[:80]}”. All terms are below."))
+        say.info(f"The Glossary has no term “{asked[:80]}”. All terms are below.")
     st.subheader("All terms", anchor=False)
     ordered = sorted(TERMS.values(), key=lambda one: one.name.lower())
     show(tag("dl", *(_entry(one) for one in ordered if one is not found), css="rs rs-glossary"))

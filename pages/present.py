@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.domain.errors import RouteScopeError
-from ui.app import address
-from ui.app.markup import md
+from ui.app import address, say
 from ui.present import playlists, slide
 
 
@@ -29,7 +27,5 @@ def page() -> None:
     address.keep("play", "1" if playing else None)
 
 
-try:
+with say.errors():
     page()
-except RouteScopeError as error:
-    st.error(md(str(error)))

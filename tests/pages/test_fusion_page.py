@@ -173,7 +173,7 @@ def test_the_labelled_set_tells_what_a_change_does(visit, asked, labels):
     assert "2 labelled questions, the same before" in shown(app)
     assert "1 of 4 have no relevant passage" in shown(app)
     slider(app, "weight of search BM25").set_value(0.0).run()
-    assert "95% confidence interval" in html(app)
+    assert "95% interval" in html(app)
     app.session_state["fusion_split"] = "test"
     app.run()
     assert "check the other questions once" in shown(app)

@@ -140,7 +140,7 @@ def test_the_replays_of_shown_questions_are_not_held_without_end(visit, engine, 
     for n in range(4):
         engine.store.save_playlist("Demo", [PlaylistEntry(f"question {n}", "tiny", routes=("bm25",))])
         visit("present.py", playlist="Demo", play="1", at="1")
-    assert [key[3] for key in slide.begun()] == ["question 2", "question 3"]
+    assert [key[3][0] for key in slide.begun()] == ["question 2", "question 3"]
     for job in replays(engine):
         job.wait(20)
     slide.begun.clear()

@@ -15,8 +15,9 @@ from core.domain.types import RouteResult, Run
 from core.evaluation.finding import Finding, listed, sentence
 from core.evaluation.tuning.batch_run import Base, BatchRun, after, base, compare
 from core.routes.registry import routes
-from ui.app import address
-from ui.app.markup import cut, md, show, table_of, tag
+from ui.app import address, say
+from ui.app.choice import choice
+from ui.app.markup import cut, md, show, table, tag
 from ui.components import batch_run
 
 SPLIT = "fusion_split"
@@ -44,7 +45,7 @@ def draw(
     metrics = after(found, result.route, changes, ids)
     compared = compare(found.before, metrics)
     show(tag("div", _words(compared, changes), _table(compared), css="rs"))
-    st.caption(md(_counted(found, ids, moved, ranks=ranks)))
+    say.caption(_counted(found, ids, moved, ranks=ranks))
 
 
 def _settled(result: RouteResult) -> dict[str, Any]:
@@ -68,27 +69,16 @@ def _split(survey: BatchRun, found: Base) -> list[str]:
     """Draw the choice of a split and return its questions."""
     splits = {question.id: question.split or ALL for question in survey.labelled.questions}
     there = sorted({splits[id] for id in found.asked} - {ALL})
-    options = [*there, ALL] if len(there) > 1 else [ALL]
-    address.take("split", SPLIT, address.one_of(options))
-    if st.session_state.get(SPLIT) not in options:
-        st.session_state[SPLIT] = options[0]
-    chosen: str = options[0]
-    if len(options) > 1:
-        chosen = (
-            st.segmented_control(
-                "Questions",
-                options,
-                key=SPLIT,
-                required=True,
-                persist_state="session",
-                format_func=lambda name: "all" if name == ALL else md(name),
-            )
-            or options[0]
-        )
-        if chosen != options[0]:
-            first = f"Choose values on {options[0]} and check the other questions once, at the end. "
-            st.warning(md(f"{first}Figures on questions used to choose values are too optimistic."))
-    address.keep("split", chosen if len(options) > 1 and chosen != options[0] else None)
+    if len(there) < 2:
+        address.keep("split", None)
+        return list(found.asked)
+
+    def name(split: str) -> str:
+        return "all" if split == ALL else md(split)
+
+    chosen = choice("split", SPLIT, "Questions", [*there, ALL], segmented=True, format_func=name)
+    if chosen != there[0]:
+        say.warning(f"Choose values on {there[0]} and check the other questions once, at the end.")
     return [id for id in found.asked if chosen in (ALL, splits[id])]
 
 
@@ -103,39 +93,15 @@ def _words(compared: Sequence[Finding], changes: Mapping[str, Any]) -> Markup:
 
 
 def _table(compared: Sequence[Finding]) -> Markup:
-    titles = (
-        "Mean of",
-        "before",
-        "after",
-        "difference",
-        "95% confidence interval",
-        "",
-        "questions better",
-        "worse",
-    )
-    head = tag(
-        "tr", *(tag("th", title, css="num" if n not in (0, 5) else "") for n, title in enumerate(titles))
-    )
-    body = []
-    for c in compared:
-        low, high = c.interval or (0.0, 0.0)
-        before, moved = c.before or 0.0, c.estimate or 0.0
-        css = {"better": "up", "worse": "down"}.get(c.verdict, "dim")
-        interval = between(low, high, signed=True) if c.interval else "–"
-        body.append(
-            tag(
-                "tr",
-                tag("td", c.metric),
-                tag("td", f"{before:.3f}", css="num"),
-                tag("td", f"{before + moved:.3f}", css="num"),
-                tag("td", number(moved, signed=True), css="num"),
-                tag("td", interval, css="num"),
-                tag("td", c.verdict, css=css),
-                tag("td", str(c.wins), css="num"),
-                tag("td", str(c.losses), css="num"),
-            )
-        )
-    return table_of(head, body, css="rs-fusion-table")
+    heads = ("Mean of", "before", "after", "difference", "95% interval", "", "questions better", "worse")
+    rows = []
+    for one in compared:
+        before, moved = one.before or 0.0, one.estimate or 0.0
+        css = {"better": "up", "worse": "down"}.get(one.verdict, "dim")
+        interval = between(*one.interval, signed=True) if one.interval else "–"
+        figures = (number(before), number(before + moved), number(moved, signed=True), interval)
+        rows.append((one.metric, *figures, tag("span", one.verdict, css=css), one.wins, one.losses))
+    return table(heads, rows, numbers=(1, 2, 3, 4, 6, 7), css="rs-fusion-table")
 
 
 def _counted(found: Base, ids: Sequence[str], moved: Sequence[str], *, ranks: bool) -> str:

@@ -30,10 +30,11 @@ from core.domain.errors import BadInput
 from core.domain.types import RouteResult, Run, Scored
 from core.evaluation.tuning.batch_run import SHOWN
 from core.routes.registry import routes
-from ui.app import address, next_run, opened, picked, state
+from ui.app import address, next_run, opened, picked, say, state
+from ui.app.choice import choice
 from ui.app.glossary import of_metric
 from ui.app.help_mark import marked, term
-from ui.app.markup import EMPTY, cut, md, show, table_of, tag
+from ui.app.markup import EMPTY, cut, join, show, table, tag
 from ui.app.names import tail, title_of
 from ui.app.plot import plot
 from ui.charts.shares import NAME_CHARACTERS, describe_shares, share_bars
@@ -55,34 +56,26 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
     found = {route: steps for route, steps in found.items() if steps}
     if not found:
         st.subheader("No route in this run fuses lists", anchor=False)
-        st.caption(
-            "This page shows routes that fuse several searches by rank or score, or select diverse passages. "
-            "Run the question with such a route, for example from the “hybrid” family."
-        )
+        st.caption("Run the question with a route that does, for example from the “hybrid” family.")
         opened.to("compare.py", "Choose routes in Compare")
         return
     result, fusion = _choose(run, found)
     names = list_names(result, fusion, run.query.text)
     if (halved := halves(result)) is not None:
-        st.caption(md(f"{halved.line()}."))
+        say.caption(f"{halved.line()}.")
     if fusion.lack:
-        st.info(md(f"You cannot try other values for “{fusion.span.name}”: {fusion.lack}."))
+        say.info(f"You cannot try other values for “{fusion.span.name}”: {fusion.lack}.")
         return
     scope = f"fusion:{run.id}:{result.route}:{fusion.span.id}"
     route = routes().get(result.route)
     movable = controls_of(route, fusion, [cut(name, 40) for name in names])
     changes = controls.controls(movable, scope)
-    st.button(
-        "Reset",
-        key="fusion_reset",
-        disabled=not changes,
-        on_click=controls.reset,
-        args=(movable, scope),
-    )
+    given = (movable, scope)
+    st.button("Reset", key="fusion_reset", disabled=not changes, on_click=controls.reset, args=given)
     try:
         fused, parts = recompute(fusion, changes), shares(fusion, changes)
     except BadInput as error:
-        st.error(md(str(error)))
+        say.error(error)
         return
     before, made = fusion.span.hits or (), outcome(result, fusion, fused)
     _stale(made)
@@ -92,9 +85,7 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
     also = [id for id, grade in gold.items() if grade > 0] + ([passage] if passage else [])
     _bars(run, fusion, rows(fusion, before, fused, parts, gold, limit=TOP, also=also), names)
     if route is not None:
-        lacking = (
-            f"{route.title} lacks a parameter for some of these changes, so the next run cannot use them."
-        )
+        lacking = f"{route.title} lacks a parameter for some of these changes."
         parameters = as_parameters(route, fusion.span, changes) if changes else {}
         next_run.offer(run, route, parameters, lacking)
         labelled.draw(run, result, fusion, changes, ranks=made.hits is not None)
@@ -114,28 +105,18 @@ def _choose(run: Run, found: Mapping[str, list[ReplayedFusion]]) -> tuple[RouteR
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         name = route_choice(run, list(found), ROUTE)
         steps = {fusion.span.id: fusion for fusion in found[name]}
-        address.take("step", STEP, address.one_of(list(steps)))
-        if st.session_state.get(STEP) not in steps:
-            st.session_state[STEP] = next(
-                (id for id, one in steps.items() if not one.lack), next(iter(steps))
-            )
-        step: int = next(iter(steps))
+        first = next((id for id, one in steps.items() if not one.lack), next(iter(steps)))
+
+        def named(id: int) -> str:
+            lists = f"{len(steps[id].lists)} lists" if steps[id].method != "marginal" else "one list"
+            return cut(f"step {id}: {steps[id].span.name}, {lists}", 80)
+
+        step = first
         if len(steps) > 1:
-            step = st.selectbox(
-                "Step",
-                list(steps),
-                key=STEP,
-                width=420,
-                persist_state="session",
-                format_func=lambda id: cut(f"step {id}: {steps[id].span.name}, {_of(steps[id])}", 80),
-            )
-    address.keep("route", name)
-    address.keep("step", str(step) if len(steps) > 1 else None)
+            step = choice("step", STEP, "Step", list(steps), usual=first, width=420, format_func=named)
+        else:
+            address.keep("step", None)
     return results[name], steps[step]
-
-
-def _of(fusion: ReplayedFusion) -> str:
-    return f"{len(fusion.lists)} lists" if fusion.method != "marginal" else "one list"
 
 
 def _stale(made: FusionOutcome) -> None:
@@ -143,11 +124,8 @@ def _stale(made: FusionOutcome) -> None:
     if not made.stale:
         return
     names = ", ".join(f"“{name}”" for name in dict.fromkeys(cut(span.name, 60) for span in made.stale))
-    if made.hits is None:
-        note = f"Showing the list that this step makes. To update the later steps, run the question: {names}."
-    else:
-        note = f"The ranking is updated. To update the later steps, run the question: {names}."
-    st.caption(md(note))
+    shown = "Showing the list that this step makes" if made.hits is None else "The ranking is updated"
+    say.caption(f"{shown}. To update the later steps, run the question: {names}.")
 
 
 def _ranks(
@@ -180,61 +158,35 @@ def _ranks(
 
 
 def _metrics(before: Mapping[str, float], after: Mapping[str, float]) -> Markup:
-    head = tag(
-        "tr",
-        tag("th", "This question"),
-        *(tag("th", marked(titled(name), of_metric(name)), css="num") for name in SHOWN),
-    )
-    cells = [
-        tag("td", f"{a:.3f} → ", tag("b", f"{b:.3f}", css=_up(b - a)), css="num")
-        for a, b in ((before[name], after[name]) for name in SHOWN)
-    ]
-    return tag(
-        "table",
-        tag("thead", head),
-        tag("tbody", tag("tr", tag("td", "before → after"), *cells)),
-        css="rs-table rs-fusion-table",
-    )
+    heads = ["This question", *(marked(titled(name), of_metric(name)) for name in SHOWN)]
+    cells: list[object] = ["before → after"]
+    for name in SHOWN:
+        a, b = before[name], after[name]
+        css = "up" if b > a else "down" if b < a else ""
+        cells.append(join([f"{a:.3f} → ", tag("b", f"{b:.3f}", css=css)]))
+    return table(heads, [cells], numbers=range(1, len(heads)), css="rs-fusion-table")
 
 
 def _bars(run: Run, fusion: ReplayedFusion, shown: list[ShareRow], names: tuple[str, ...]) -> None:
     st.markdown("##### Score by list", help=term(METHODS[fusion.method]))
     words = describe_shares(shown[:TOP], names)
     inside = " The number in each segment is the passage's rank in that list."
-    st.caption(md(words + (inside if fusion.method != "marginal" else "")))
+    say.caption(words + (inside if fusion.method != "marginal" else ""))
     lists = [cut(name, 60) for name in names]
     figure = share_bars(fusion, shown, lists, lambda id: tail(title_of(run, id), NAME_CHARACTERS))
     plot(figure, "fusion_bars", words, table=False)
     with st.expander("Show as a table"):
-        show(_table(run, fusion, shown, names))
-
-
-def _table(run: Run, fusion: ReplayedFusion, shown: list[ShareRow], names: tuple[str, ...]) -> Markup:
-    """Return ranks before and after, and in each list."""
-    lists = names if fusion.method != "marginal" else ("input rank",)
-    head = tag(
-        "tr",
-        tag("th", "Passage"),
-        tag("th", "before → after", css="num"),
-        *(tag("th", cut(name, 26), css="num", title=name) for name in lists),
-    )
-    body = [
-        tag(
-            "tr",
-            tag("td", f"◆{row.grade} " if row.grade else "", cut(title_of(run, row.id), 90), dir="auto"),
-            tag("td", tag("span", arrow(row.before, row.after), css=_way(row.before, row.after)), css="num"),
-            *(tag("td", "–" if place is None else str(place), css="num dim") for place in row.places),
-        )
-        for row in shown
-    ]
-    return tag("div", table_of(head, body), css="rs rs-fusion-rows")
+        columns = names if fusion.method != "marginal" else ("input rank",)
+        heads = ["Passage", "before → after", *(tag("span", cut(name, 26), title=name) for name in columns)]
+        rows = []
+        for row in shown:
+            title = f"{f'◆{row.grade} ' if row.grade else ''}{cut(title_of(run, row.id), 90)}"
+            way = tag("span", arrow(row.before, row.after), css=_way(row.before, row.after))
+            rows.append((title, way, *("–" if place is None else place for place in row.places)))
+        show(tag("div", table(heads, rows, numbers=range(1, len(heads))), css="rs rs-fusion-rows"))
 
 
 def _way(before: int | None, after: int | None) -> str:
     if before == after:
         return "dim"
     return "up" if (after or 10**9) < (before or 10**9) else "down"
-
-
-def _up(difference: float) -> str:
-    return "up" if difference > 0 else "down" if difference < 0 else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import streamlit as st
 from markupsafe import Markup
@@ -11,12 +12,12 @@ from core.analysis.run_view import worked
 from core.analysis.walks import Walked, looked, placed, walks
 from core.corpus.enrichments import store
 from core.domain.needs import Need
-from core.domain.outputs import Node, Seed
+from core.domain.outputs import Node
 from core.domain.types import RouteResult, Run
 from core.routes.registry import routes
-from ui.app import address, opened
+from ui.app import opened, say
 from ui.app.help_mark import term
-from ui.app.markup import cut, md, show, table_of, tag
+from ui.app.markup import cut, join, md, show, table, tag
 from ui.app.names import title_of
 from ui.app.plot import plot
 from ui.charts.walk import walk_map
@@ -81,18 +82,14 @@ def _choose(run: Run, found: Mapping[str, list[Walked]]) -> tuple[RouteResult, W
         steps = {one.span.id: one for one in found[name]}
         if st.session_state.get(STEP) not in steps:
             st.session_state[STEP] = next(iter(steps))
-        step = next(iter(steps))
         if len(steps) > 1:
-            step = st.selectbox(
-                "Step",
-                list(steps),
-                key=STEP,
-                width=320,
-                persist_state="session",
-                format_func=lambda id: cut(f"step {id}: {steps[id].span.name}", 60),
-            )
-    address.keep("route", name)
-    return results[name], steps[step]
+
+            def named(id: int) -> str:
+                return cut(f"step {id}: {steps[id].span.name}", 60)
+
+            kept: dict[str, Any] = {"width": 320, "persist_state": "session"}
+            st.selectbox("Step", list(steps), key=STEP, format_func=named, **kept)
+    return results[name], steps[st.session_state[STEP]]
 
 
 def _without(run: Run) -> bool:
@@ -102,12 +99,8 @@ def _without(run: Run) -> bool:
         if (entities := looked(result)) is not None:
             told = True
             names = ", ".join(f"“{cut(name, 40)}”" for name in entities.unknown[:MAX_NAMES])
-            st.info(
-                md(
-                    f"{cut(result.title, 60)}: the question names nothing that the graph has, so passages "
-                    f"are ranked by dense alone.{f' Not there: {names}.' if names else ''}"
-                )
-            )
+            said = "the question names nothing that the graph has, so passages are ranked by dense alone."
+            say.info(f"{cut(result.title, 60)}: {said}{f' Not there: {names}.' if names else ''}")
     return told
 
 
@@ -115,12 +108,8 @@ def _none(run: Run) -> None:
     st.subheader("No route in this run walked a graph", anchor=False)
     graph = Need.GRAPH.enrichment or ""
     able = ", ".join(f"“{route.title}”" for route in routes().values() if Need.GRAPH in route.every_need)
-    st.caption(
-        md(
-            "This page shows how a route moved from entity to entity. Build the entity graph once "
-            f"({store.recipe(graph).cost}), then run a question with one of these routes: {able}."
-        )
-    )
+    build = f"Build the entity graph once ({store.recipe(graph).cost})"
+    say.caption(f"{build}, then run a question with one of these routes: {able}.")
     with st.container(horizontal=True, gap="small"):
         if st.button("Build the graph", key="graph_build", help=f"Enrichment “{graph}” on Corpus"):
             st.switch_page("corpus.py", query_params={"corpus": run.corpus})
@@ -134,43 +123,26 @@ def _name(run: Run, node: Node, gold: Mapping[str, int]) -> str:
 
 
 def _begun(one: Walked) -> Markup:
-    head = tag(
-        "tr",
-        tag("th", "Phrase"),
-        tag("th", "How it was found"),
-        tag("th", "Passages", css="num"),
-        tag("th", "Weight", css="num"),
-    )
-    return table_of(head, [_seed(seed) for seed in one.entities.seeds])
-
-
-def _seed(seed: Seed) -> Markup:
-    return tag(
-        "tr",
-        tag("td", cut(seed.phrase, 60), dir="auto"),
-        tag("td", f"{BY[seed.by]}: ", tag("span", cut(seed.asked, 80), css="dim"), dir="auto"),
-        tag("td", str(seed.passages), css="num"),
-        tag("td", f"{seed.weight:.3f}", css="num"),
-    )
+    rows = [
+        (
+            cut(seed.phrase, 60),
+            join([f"{BY[seed.by]}: ", tag("span", cut(seed.asked, 80), css="dim")]),
+            seed.passages,
+            f"{seed.weight:.3f}",
+        )
+        for seed in one.entities.seeds
+    ]
+    return table(("Phrase", "How it was found", "Passages", "Weight"), rows, numbers=(2, 3))
 
 
 def _visited(one: Walked, names: list[str], ranks: Mapping[str, int]) -> Markup:
-    head = tag(
-        "tr",
-        tag("th", "Node"),
-        tag("th", "Rank", css="num"),
-        tag("th", "Walk", css="num"),
-        tag("th", "Restarts", css="num"),
-    )
-    ordered = sorted(zip(one.walk.nodes, names, strict=True), key=lambda pair: -pair[0].score)
     rows = [
-        tag(
-            "tr",
-            tag("td", tag("span", f"{node.kind} ", css="dim"), cut(name, 60), dir="auto"),
-            tag("td", str(ranks.get(node.name, "–")) if node.kind == "passage" else "–", css="num"),
-            tag("td", f"{node.score:.2%}", css="num"),
-            tag("td", f"{node.seed:.2%}", css="num"),
+        (
+            join([tag("span", f"{node.kind} ", css="dim"), cut(name, 60)]),
+            ranks.get(node.name, "–") if node.kind == "passage" else "–",
+            f"{node.score:.2%}",
+            f"{node.seed:.2%}",
         )
-        for node, name in ordered
+        for node, name in sorted(zip(one.walk.nodes, names, strict=True), key=lambda pair: -pair[0].score)
     ]
-    return table_of(head, rows)
+    return table(("Node", "Rank", "Walk", "Restarts"), rows, numbers=(1, 2, 3))

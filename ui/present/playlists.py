@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import streamlit as st
 
@@ -12,13 +14,11 @@ from core.domain.errors import RouteScopeError, Unavailable
 from core.domain.types import Run
 from core.store import Store
 from core.store.playlists import PlaylistEntry
-from ui.app import state
-from ui.app.markup import md
+from ui.app import outcome, say, state
 from ui.components import tables
 from ui.present import slide
 
 NAME = "playlist"
-DELETED = "playlist_deleted"  # the name of the last one, for Undo
 SAMPLES = "Sample questions of {}"
 
 Entries = tuple[PlaylistEntry, ...]
@@ -43,27 +43,17 @@ def store() -> Store:
 
 def manage(lists: Mapping[str, Entries]) -> None:
     """Choose a playlist and play it; make one and fill it with runs."""
-    _undo()
+    outcome.draw("playlist", "undo_playlist")
     if not lists:
         st.subheader("No playlist yet", anchor=False)
-        st.caption(
-            "A playlist is a list of questions to present one after another. Create one, then add runs to it."
-        )
+        st.caption("A playlist is a list of questions to present. Create one, then add runs to it.")
     else:
         with st.container(horizontal=True, vertical_alignment="bottom"):
             name = st.selectbox("Playlist", list(lists), key=NAME, width=420, persist_state="session")
-            st.button(
-                "Present",
-                type="primary",
-                key="present",
-                disabled=not lists[name],
-                on_click=_play,
-                shortcut="mod+enter",
-            )
-        st.caption(
-            "Right or Page down: next question. Left or Page up: back. Escape: leave. "
-            "Questions without a saved run are replayed from recordings."
-        )
+            off = not lists[name]
+            given: dict[str, Any] = {"on_click": _play, "shortcut": "mod+enter", "disabled": off}
+            st.button("Present", type="primary", key="present", **given)
+        st.caption("Right: next question. Left: back. Escape: leave. Others are replayed from recordings.")
         _contents(name, lists[name], own=name in {one.name for one in store().playlists()})
     _make(lists)
 
@@ -74,22 +64,21 @@ def _play() -> None:
 
 
 def _contents(name: str, entries: Entries, *, own: bool) -> None:
-    import pandas as pd
-
     if not entries:
         st.info("This playlist is empty. Open a run, then add it below.")
         return
-    frame = pd.DataFrame(
+    rows = [
         {
-            "": range(1, len(entries) + 1),
-            "Question": [entry.question for entry in entries],
-            "Corpus": [entry.corpus for entry in entries],
-            "Shown from": ["a stored run" if entry.run else "recordings" for entry in entries],
-            "Note": [entry.note for entry in entries],
+            "": number,
+            "Question": entry.question,
+            "Corpus": entry.corpus,
+            "Shown from": "a stored run" if entry.run else "recordings",
+            "Note": entry.note,
         }
-    )
+        for number, entry in enumerate(entries, 1)
+    ]
     event = tables.show(
-        frame,
+        rows,
         hide_index=True,
         on_select="rerun",
         selection_mode="single-row",
@@ -131,12 +120,9 @@ def _make(lists: Mapping[str, Entries]) -> None:
                 if st.button("Add the open run", key="add_run", disabled=run is None) and run is not None:
                     _save(into, [*own[into], of(run)])
                 if st.button("Delete this playlist", key="delete_playlist"):
-                    store().delete_playlist(into)
-                    st.session_state[DELETED] = into
+                    outcome.act("playlist", partial(_delete, into))
                     st.rerun()
-            st.caption(
-                md(f"Open run: {run.query.text[:120]}" if run else "No run is open. Open one under Sessions.")
-            )
+            say.caption(f"Open run: {run.query.text[:120]}" if run else "No run is open.")
         with (
             st.form("new_playlist", border=False),
             st.container(horizontal=True, vertical_alignment="bottom"),
@@ -151,7 +137,7 @@ def _make(lists: Mapping[str, Entries]) -> None:
             )
             if st.form_submit_button("Create"):
                 if name.strip() in lists:
-                    st.error(md(f"A playlist named “{name.strip()}” already exists. Choose another name."))
+                    say.error(f"A playlist named “{name.strip()}” already exists. Choose another name.")
                 else:
                     store().save_playlist(name, list(lists[source]) if source else [])
                     st.session_state[NAME] = " ".join(name.split())
@@ -179,13 +165,10 @@ def _save(name: str, entries: Sequence[PlaylistEntry]) -> None:
     st.rerun()
 
 
-def _undo() -> None:
-    name = st.session_state.get(DELETED)
-    if name is None or name not in store().deleted("playlist"):
-        return
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.info(md(f"Deleted playlist “{name}”. Its runs are still stored."), width="stretch")
-        if st.button("Undo", key="undo_playlist"):
-            store().restore("playlist", name)
-            st.session_state.pop(DELETED)
-            st.rerun()
+def _delete(name: str) -> outcome.Outcome:
+    store().delete_playlist(name)
+
+    def undo() -> None:
+        store().restore("playlist", name)
+
+    return outcome.Outcome(f"Deleted playlist “{name}”. Its runs are still stored.", undo)

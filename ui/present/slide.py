@@ -19,9 +19,9 @@ from core.engine.job import Job
 from core.engine.request import Request
 from core.routes.registry import routes
 from core.store.playlists import PlaylistEntry
-from ui.app import account, redraw, state
+from ui.app import account, redraw, say, state
 from ui.app.data import DATA
-from ui.app.markup import md, show, tag
+from ui.app.markup import show, tag
 from ui.components.gold import gold_grades
 from ui.components.grid import View, grid
 
@@ -45,7 +45,7 @@ def play(entries: Sequence[PlaylistEntry]) -> None:
     try:
         run, job = _run(entry)
     except RouteScopeError as error:
-        st.error(md(str(error)))
+        say.error(error)
         return
     if job is not None and not job.done:
         _wait(job)
@@ -59,31 +59,23 @@ def play(entries: Sequence[PlaylistEntry]) -> None:
 
 
 def _controls(at: int, count: int) -> None:
+    def button(label: str, name: str, to: int, *, shortcut: str) -> None:
+        off = not 0 <= to < count
+        st.button(label, key=f"slide_{name}", shortcut=shortcut, disabled=off, on_click=_set, args=(AT, to))
+
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button("Back", key="slide_back", shortcut="left", disabled=at == 0, on_click=_to, args=(at - 1,))
-        st.button(
-            "Next", key="slide_next", shortcut="right", disabled=at + 1 >= count, on_click=_to, args=(at + 1,)
-        )
+        button("Back", "back", at - 1, shortcut="left")
+        button("Next", "next", at + 1, shortcut="right")
         st.caption(f"{at + 1} of {count}", width="stretch")
-        st.button("Leave", key="slide_leave", shortcut="escape", type="tertiary", on_click=_leave)
+        leave = (PLAYING, False)
+        st.button("Leave", key="slide_leave", shortcut="escape", type="tertiary", on_click=_set, args=leave)
     with st.container(key="clicker"):  # what a presenter's clicker sends
-        st.button("Back", key="slide_up", shortcut="pageup", disabled=at == 0, on_click=_to, args=(at - 1,))
-        st.button(
-            "Next",
-            key="slide_down",
-            shortcut="pagedown",
-            disabled=at + 1 >= count,
-            on_click=_to,
-            args=(at + 1,),
-        )
+        button("Back", "up", at - 1, shortcut="pageup")
+        button("Next", "down", at + 1, shortcut="pagedown")
 
 
-def _to(at: int) -> None:
-    st.session_state[AT] = at
-
-
-def _leave() -> None:
-    st.session_state[PLAYING] = False
+def _set(key: str, value: int) -> None:
+    st.session_state[key] = value
 
 
 @st.cache_resource(show_spinner=False)
@@ -105,15 +97,8 @@ def _run(entry: PlaylistEntry) -> tuple[Run, Job | None]:
     names = chosen or tuple(one.name for one in routes().values() if one.first)
     fingerprint = current_fingerprint(entry.corpus, settings=engine.settings)
     query = Query(entry.question, entry.history)
-    key = (
-        engine.settings.home,
-        entry.corpus,
-        fingerprint,
-        entry.question,
-        entry.history,
-        names,
-        account.key(),
-    )
+    asked = (entry.question, entry.history, names)
+    key = (engine.settings.home, entry.corpus, fingerprint, asked, account.key())
     if key not in begun():
         if (stored := _stored(query, entry.corpus, fingerprint, names)) is not None:
             return stored, None
@@ -151,17 +136,12 @@ def _result(run: Run, entry: PlaylistEntry, *, stored: bool) -> None:
         lines.append(tag("p", entry.note, css="dim", dir="auto"))
     if relevant(gold):
         of = len(relevant(gold))
-        rows = [
-            tag(
-                "div",
-                tag("span", one.result.title, css="who"),
-                tag("span", f"{one.in_top} of {of}", css="num"),
-                tag("span", f"first at rank {one.best}" if one.best else "none found", css="dim"),
-                tag("span", milliseconds(one.result.ms), css="dim num"),
-                css="rs-score",
-            )
-            for one in found(run, gold, DEPTH)
-        ]
+        rows = []
+        for one in found(run, gold, DEPTH):
+            best = f"first at rank {one.best}" if one.best else "none found"
+            cells = [(one.result.title, "who"), (f"{one.in_top} of {of}", "num"), (best, "dim")]
+            cells.append((milliseconds(one.result.ms), "dim num"))
+            rows.append(tag("div", *(tag("span", text, css=css) for text, css in cells), css="rs-score"))
         lines.append(tag("div", *rows, css="rs-scores"))
     show(tag("div", *lines, css="rs rs-slide"))
     ordered = arranged(run, gold, DEPTH)
