@@ -136,18 +136,11 @@ def with_judgements(labelled: LabelledSet, corpus: Documents) -> tuple[LabelledS
     return replace(labelled, qrels=qrels, places=places), unknown
 
 
-class MatchedCorpus(Protocol):
-    """The corpus methods this module uses."""
-
-    @property
-    def name(self) -> str: ...
+class MatchedCorpus(Documents, Protocol):
+    """The corpus methods that matching labels of other tools uses."""
 
     @property
     def matcher(self) -> Matcher: ...
-
-    def by_ids(self, ids: Sequence[str], /) -> dict[str, Passage]: ...
-
-    def document(self, id: str, /) -> tuple[Document, list[Passage]]: ...
 
     def has_document(self, id: str, /) -> bool: ...
 
