@@ -1,4 +1,6 @@
-"""Choosing thresholds on labelled cases: a small model's never come from a paper."""
+"""Choosing thresholds on labelled cases, and whether grades are calibrated: of the cases graded 0.7, seven in
+ten should be right.
+"""
 
 from __future__ import annotations
 

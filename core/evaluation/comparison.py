@@ -1,4 +1,6 @@
-"""Means over questions and differences between routes; where a metric does not apply it is not counted."""
+"""Means over questions, differences between routes, and the questions on which they differ. A question to
+which a metric does not apply is not counted.
+"""
 
 from __future__ import annotations
 

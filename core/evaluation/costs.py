@@ -1,4 +1,6 @@
-"""Compare what routes cost, with a tolerance: 6.13 ms against 6.14 ms is no difference."""
+"""Compare what routes cost, with a tolerance (6.13 ms against 6.14 ms is no difference), and find the routes
+that are worth it: the Pareto front of a quality and a cost.
+"""
 
 from __future__ import annotations
 

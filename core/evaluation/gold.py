@@ -1,4 +1,6 @@
-"""The labels of a run's question: those that come with its corpus, and those that people gave."""
+"""The labels of a run's question, those of its corpus and those that people gave, and the run's answers judged
+by them.
+"""
 
 from __future__ import annotations
 

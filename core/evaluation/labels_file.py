@@ -1,4 +1,6 @@
-"""Ties labels to the passages of a corpus, so that they outlive a change of the chunking."""
+"""Ties labels, those of other tools too, to the passages of a corpus, so that they outlive a change of the
+chunking.
+"""
 
 from __future__ import annotations
 

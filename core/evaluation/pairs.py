@@ -1,4 +1,6 @@
-"""Two routes over the questions both were scored on: the difference and its interval."""
+"""Two routes over the questions both were scored on, all or those of a kind: the difference, its interval, and
+what so few questions cannot exclude.
+"""
 
 from __future__ import annotations
 

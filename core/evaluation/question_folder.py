@@ -1,4 +1,6 @@
-"""The files of a dataset's folder, as Hugging Face's libraries write it: shards by split, queries, qrels."""
+"""Judgement files, and the files of a dataset's folder as Hugging Face's libraries write it: shards by split,
+queries, qrels.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Labels lost before the index: their words were not read, damaged in reading, or split by the chunking."""
+"""Labels lost before the index (their words were not read, damaged in reading, or split by the chunking), and
+quotes that remain after passages were compressed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The metrics of one route over the questions of a set."""
+"""The metrics of the rankings and answers of routes over the questions of a set."""
 
 from __future__ import annotations
 

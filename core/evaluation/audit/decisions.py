@@ -1,4 +1,6 @@
-"""The value of each kind of decision: precision, recall, gain when fired, and its price."""
+"""The value of each kind of decision (precision, recall, gain when fired, price), and the audited routes against
+the baselines.
+"""
 
 from __future__ import annotations
 

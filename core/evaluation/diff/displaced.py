@@ -1,4 +1,6 @@
-"""The new and changed documents that displaced a relevant passage between two states of a corpus."""
+"""The documents of a corpus as an evaluation records them, and the new and changed ones that displaced a
+relevant passage.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Two evaluations compared: each route question by question, with the difference of the means."""
+"""Two evaluations compared, in figures and in words: each route question by question, with the difference of
+the means.
+"""
 
 from __future__ import annotations
 
