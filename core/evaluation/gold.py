@@ -1,6 +1,4 @@
-"""The labels of a run's question, those of its corpus and those that people gave, and the run's answers judged
-by them.
-"""
+"""The labels of a run's question, of its corpus and of people, and the run's answers judged by them."""
 
 from __future__ import annotations
 

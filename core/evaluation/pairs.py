@@ -1,5 +1,5 @@
-"""Two routes over the questions both were scored on, all or those of a kind: the difference, its interval, and
-what so few questions cannot exclude.
+"""Two routes over the questions both were scored on, all or those of a kind: the difference, its interval,
+and what so few questions cannot exclude.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The value of each kind of decision (precision, recall, gain when fired, price), and the audited routes against
+"""The value of each kind of decision: precision, recall, gain when fired, price; and audited routes against
 the baselines.
 """
 
