@@ -241,7 +241,7 @@ class _Writer:
             lines = ["| " + " | ".join(text.replace("|", "\\|") for text in row) + " |"]
             if not table.rows and all(cell.tag == "th" for _, cell in cells):
                 lines.append("|" + " --- |" * len(row))
-            self._parts[begin:] = ["\n", "\n".join(lines)]
+            self._parts[begin:] = ["\n".join(lines)]
             table.rows += 1
         self._parts.append("\n")
 

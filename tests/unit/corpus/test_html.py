@@ -97,3 +97,21 @@ def test_an_encoding_that_is_not_declared_is_told() -> None:
     assert html.read(b"<meta charset=latin1>" + raw).guessed is None
     with pytest.raises(BadInput, match="not text but a PNG picture"):
         html.read(b"\x89PNG\r\n")
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<html><body><p>One</p></body></html><p>Two", "One\n\nTwo"),  # it goes on after its end
+        ("<p>One<textarea>Two", "OneTwo"),  # an element that nothing ends
+        ("One<!-- a -- b ---><p>Two", "One\nTwo"),
+        ("<div>" * (html.DEEPEST - 5) + "Two", "Two"),
+        ("<table><tr><td>" * ((html.DEEPEST - 5) // 3) + "Two", "Two"),
+        (
+            "<table><tr><th>a<th>b<tr><td rowspan=2>c<td>d<tr><td>e</table>",
+            "| a | b |\n| --- | --- |\n| c | d |\n| c | e |",
+        ),
+    ],
+)
+def test_pages_that_are_not_as_they_should_be_are_read(page: str, text: str) -> None:
+    assert said(page)[1] == text
