@@ -3,10 +3,12 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.domain.program import COMMAND
 from core.engine import engine as engine_module
 from core.store import Store
 from tests.pages.conftest import FRAME
 from tests.pages.reading import address, html, shown
+from ui.app.routes import on_page
 
 pytestmark = pytest.mark.trust
 
@@ -150,3 +152,18 @@ def test_a_page_about_an_evaluation_opens_the_form_where_there_is_none(visit, pa
     assert [one.label for one in app.main.button] == ["Evaluate routes"]
     app.button(key="evaluation_first").click().run()
     assert app.session_state["evaluate_new"] is True
+
+
+@pytest.mark.parametrize(
+    ("why", "said"),
+    [
+        (f"not built: run {COMMAND} index x --with entities (2 min)", "Corpus (2 min)"),
+        (f"old. Build it again: {COMMAND} index x", "old. Build it again on the page Corpus"),
+        (f"no weights: run {COMMAND} fit x, or fit them on the Tune page", "fit them on the page Tune"),
+        (f"no model is here; get one with: {COMMAND} models pull default", "Settings, Models"),
+    ],
+)
+def test_a_page_names_the_page_that_helps_in_place_of_a_command(why, said):
+    told = on_page(why)
+    assert told.endswith(said)
+    assert COMMAND not in told

@@ -16,6 +16,7 @@ from core.corpus.chunk import Chunking
 from core.corpus.types import Reading
 from core.evaluation import first_start
 from ui.app import say, state, workers
+from ui.app.routes import on_page
 
 BY = "corpus_workers"  # the choice of who embeds
 WANTED = "corpus_wanted"  # a corpus that is being built, to be chosen when it is there
@@ -36,7 +37,7 @@ def choose() -> None:
     own = item.title.startswith(str(state.engine().settings.home))
     say.caption(f"{'Uploaded files' if own else item.title}.{cut} {size(item)}")
     if item.state in ("stale", "damaged"):
-        say.warning(f"{item.reason}.")
+        say.warning(f"{on_page(item.reason)}.")
         if st.button("Rebuild", key="rebuild"):
             again(name)
 
@@ -138,7 +139,7 @@ def notice(corpus: str) -> None:
         again(corpus)
         st.rerun()
     with st.container(horizontal=True, vertical_alignment="center"):
-        why = f" {item.reason}." if item.state == "damaged" else ""
+        why = f" {on_page(item.reason)}." if item.state == "damaged" else ""
         say.warning(f"Corpus {corpus} is {item.state}, so it cannot be searched yet.{why}")
         if st.button("Build it now", key="build_corpus", type="primary"):
             again(corpus)

@@ -22,7 +22,8 @@ from ui.app.help_mark import marked
 from ui.app.markup import EMPTY, tag
 
 _COMMAND = re.compile(
-    rf"(?:run:? )?{re.escape(COMMAND)} (\w+)(?: (?!--)[^\s;,()]+){{0,2}}(?: --[\w-]+(?: [^\s;()]+)?)*"
+    rf"(?:run:? |get one with: )?(Build it again: )?{re.escape(COMMAND)} (\w+)"
+    r"(?: (?!--)[^\s;,()]+){0,2}(?: --[\w-]+(?: [^\s;()]+)?)*(?:, or fit [^;.]*)?"
 )
 PLACES = {
     "index": "build it on the page Corpus",
@@ -35,7 +36,11 @@ PLACES = {
 
 def on_page(why: str) -> str:
     """Return a reason with the command that helps replaced by the page that does the same."""
-    return _COMMAND.sub(lambda found: PLACES.get(found[1], found[0]), why)
+
+    def place(found: re.Match[str]) -> str:
+        return "Build it again on the page Corpus" if found[1] else PLACES.get(found[2], found[0])
+
+    return _COMMAND.sub(place, why)
 
 
 def by_family() -> list[Route]:

@@ -19,7 +19,7 @@ from core.routes.registry import routes
 from ui.app import say, state, tour
 from ui.app.answer_style import ANSWERS, BY, ORDERS
 from ui.app.markup import cut, md, show, tag
-from ui.app.routes import by_family, chosen, directory, title
+from ui.app.routes import by_family, chosen, directory, on_page, title
 from ui.compare import filters, presets, session_memory
 from ui.components import parameters
 
@@ -199,7 +199,7 @@ def _route_menu(gaps: Mapping[Need, str]) -> None:
             st.caption(f"{len(lacking)} of these cannot run now; the list below gives the reasons.")
         for one, why in lacking:
             if why_not(one, gaps) is None:
-                say.caption(f"{one.title} cannot run with the parameters chosen: {why}")
+                say.caption(f"{one.title} cannot run with the parameters chosen: {on_page(why)}")
         with st.container(width=620, height=360):
             show(directory(gaps))
 

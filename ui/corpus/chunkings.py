@@ -16,6 +16,7 @@ from ui.app import corpora, say, state, workers
 from ui.app.help_mark import term
 from ui.app.markup import md
 from ui.app.plot import plot
+from ui.app.routes import on_page
 from ui.charts import token_lengths as chart
 from ui.components import tables
 
@@ -80,7 +81,7 @@ def _table(known: list[Known]) -> None:
     )
     for item in known:
         if item.state != "ready":
-            say.caption(f"{item.name}: {item.reason}")
+            say.caption(f"{item.name}: {on_page(item.reason)}")
 
 
 def _make(source: Source, outdated: Sequence[str]) -> None:

@@ -14,6 +14,7 @@ from core.domain.format import milliseconds, size
 from core.domain.postgres import Dsn
 from ui.app import corpora, say, state
 from ui.app.markup import fragment, md, show, tag
+from ui.app.routes import on_page
 from ui.components import dense_weight, metadata
 from ui.corpus import enrichments, own_questions, vectors
 from ui.corpus import reading as corpus_reading
@@ -28,7 +29,7 @@ def draw(name: str) -> None:
     corpora.notice(name)
     if item.info is None:
         if item.reason:
-            say.caption(f"Why: {item.reason}")
+            say.caption(f"Why: {on_page(item.reason)}")
     else:
         st.markdown(md(describe_state(item)))
         own_questions.offer()
@@ -71,7 +72,7 @@ def describe_state(item: catalogue.Known) -> str:
         return f"Corpus {item.name} is {item.state}."
     how = {"ready": "is indexed and up to date", "not built": "is not indexed"}
     state_ = how.get(item.state) or f"has {'an outdated' if item.state == 'stale' else 'a damaged'} index"
-    reason = f": {item.reason}" if item.reason else ""
+    reason = f": {on_page(item.reason)}" if item.reason else ""
     count = f"{item.info.passages:,} passages of {item.info.documents:,} documents"
     return f"Corpus {item.name} {state_}{reason}. It holds {count}."
 
