@@ -24,7 +24,7 @@ from core.corpus.unread import Unread
 from core.domain.errors import BadInput, IndexDamaged
 
 log = logging.getLogger(__name__)
-FORMAT = 1
+FORMAT = 2
 NAME = "manifest.json"
 CHECKED = ".checked.json"  # the state in which each file had its sha256
 PASSAGES, GRAPH, BM25 = "passages.sqlite", "hnsw.faiss", "bm25"  # files of an index
