@@ -312,8 +312,8 @@ def written(
         questions[question.id] = question
         evidence[question.id] = tuple(_evidence(one, where) for one in _relevant(item, where))
         for label in evidence[question.id]:
-            name = label.doc if label.quote is None else f"{label.doc}: {label.quote[:60]}"
-            grades.setdefault((question.id, name), set()).add(label.grade)
+            wanted = label.doc if label.quote is None else f"{label.doc}: {label.quote[:60]}"
+            grades.setdefault((question.id, wanted), set()).add(label.grade)
     if not questions:
         there = ", ".join(sorted(splits)) or "none"
         raise BadInput(f"{name}: no questions of split {split!r}; there are: {there}, all")

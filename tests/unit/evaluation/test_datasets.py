@@ -298,3 +298,11 @@ def test_document_ids_are_spread_over_passages_and_strangers_are_told():
     assert unknown == {"gone"}
     with pytest.raises(BadInput, match="none of the 1 judged ids"):
         labels_file.with_judgements(LabelledSet("s", (), {"q": {"gone": 1}}), SHELF)
+
+
+def test_written_questions_keep_the_name_of_their_set(tmp_path):
+    file = tmp_path / "questions.jsonl"
+    file.write_text(
+        '{"text": "how long?", "relevant": [{"doc": "a.md", "quote": "thirty days", "grade": 2}]}\n'
+    )
+    assert dataset.written([file], name="support").name == "support"
