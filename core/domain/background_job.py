@@ -110,14 +110,12 @@ class BackgroundJob(ABC):
         return min(1.0, self.finished / self.total) if self.total else 0.0
 
     def cancel(self) -> None:
-        """Stop at the next place where it can; what is done stays."""
-        self._may_stop()
-        self._cancel.set()
-
-    def _may_stop(self) -> None:
-        """NotAllowed for who did not begin it and may not edit."""
+        """Stop at the next place where it can; what is done stays. Raises NotAllowed for a person who neither
+        began it nor may edit.
+        """
         if people.current().account != self.person.account:
             people.require("edit")
+        self._cancel.set()
 
     def wait(self, timeout: float | None = None) -> object:
         """Wait up to `timeout` seconds. Return True if the job has ended; a subclass may return its
@@ -154,10 +152,6 @@ J = TypeVar("J", bound=BackgroundJob)
 Key = tuple[type[BackgroundJob], Hashable]
 
 
-def _not_ended(job: BackgroundJob) -> bool:
-    return not job.done
-
-
 class Jobs:
     """The background jobs of a process, the latest of each kind for each key. Safe in threads."""
 
@@ -168,7 +162,11 @@ class Jobs:
         self._making: dict[Key, tuple[threading.Lock, int]] = {}  # and how many want it
 
     def begin(
-        self, kind: type[J], key: Hashable, make: Callable[[], J], same: Callable[[J], bool] = _not_ended
+        self,
+        kind: type[J],
+        key: Hashable,
+        make: Callable[[], J],
+        same: Callable[[J], bool] = lambda job: not job.done,
     ) -> J:
         """Return the known job if it is the `same` (by default: not ended yet), else start a new one.
 

@@ -50,18 +50,5 @@ class Need(Enum):
     @property
     def enrichment(self) -> str | None:
         """The enrichment that meets this need, made once for each corpus; None for other needs."""
-        others = (
-            Need.LLM,
-            Need.WEB,
-            Need.CROSS_ENCODER,
-            Need.SELF_RAG,
-            Need.FITS,
-            Need.FID,
-            Need.TABLES,
-            Need.CSV,
-            Need.WEIGHTS,
-            Need.FULL_TEXT,
-            Need.BM25,
-            Need.VECTORS,
-        )
-        return self.name.lower() if self not in others else None
+        others = ("LLM", "WEB", "CROSS_ENCODER", "SELF_RAG", "FITS", "FID", "TABLES", "CSV", "WEIGHTS")
+        return None if self.name in (*others, "FULL_TEXT", "BM25", "VECTORS") else self.name.lower()

@@ -50,9 +50,8 @@ class Once(Generic[K, V]):
     """
 
     def __init__(self, most: int = MAX_OPEN) -> None:
-        self._most = most
         self._lock = threading.Lock()  # for the tables only: never held while something is opened
-        self._there: OrderedDict[K, V] = OrderedDict()
+        self._there: Recent[K, V] = Recent(most)
         self._opening: dict[K, Future[V]] = {}
 
     def get(self, key: K, make: Callable[[], V], good: Callable[[V], bool] = lambda _: True) -> V:
@@ -102,9 +101,6 @@ class Once(Generic[K, V]):
             return
         with self._lock:
             self._there[key] = made
-            self._there.move_to_end(key)
-            while len(self._there) > self._most:
-                self._there.popitem(last=False)
             del self._opening[key]
         future.set_result(made)
 

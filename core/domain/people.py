@@ -24,29 +24,19 @@ ROLES: tuple[Role, ...] = get_args(Role)
 Deed = Literal[
     "look", "ask", "ask a model", "label", "edit", "export", "release", "delete", "settings", "machine"
 ]
-REQUIRED_ROLE: Mapping[Deed, Role] = {
-    "look": "viewer",  # at all that is shared
-    "ask": "viewer",  # routes that call no model
-    "ask a model": "labeller",
-    "label": "labeller",
-    "edit": "editor",  # label sets, corpora, evaluations, presets, playlists, what is made in the background
-    "export": "editor",
-    "release": "editor",
-    "delete": "owner",  # what others made; one's own anybody may delete
-    "settings": "owner",
-    "machine": "owner",  # files of the machine, wherever they are
-}
-WORDS: Mapping[Deed, str] = {
-    "look": "looking",
-    "ask": "asking",
-    "ask a model": "asking a language model",
-    "label": "labelling",
-    "edit": "changing this",
-    "export": "exporting",
-    "release": "releasing",
-    "delete": "deleting what others made",
-    "settings": "changing settings",
-    "machine": "reading files of the server's machine",
+# The least role, and the deed in a sentence.
+DEEDS: Mapping[Deed, tuple[Role, str]] = {
+    "look": ("viewer", "looking"),  # at all that is shared
+    "ask": ("viewer", "asking"),  # routes that call no model
+    "ask a model": ("labeller", "asking a language model"),
+    "label": ("labeller", "labelling"),
+    # label sets, corpora, evaluations, presets, playlists, what is made in the background
+    "edit": ("editor", "changing this"),
+    "export": ("editor", "exporting"),
+    "release": ("editor", "releasing"),
+    "delete": ("owner", "deleting what others made"),  # one's own anybody may delete
+    "settings": ("owner", "changing settings"),
+    "machine": ("owner", "reading files of the server's machine"),  # wherever they are
 }
 
 
@@ -59,7 +49,7 @@ class Person:
 
     def may(self, deed: Deed) -> bool:
         """Return True if the role allows `deed`."""
-        return self.role is not None and ROLES.index(self.role) >= ROLES.index(REQUIRED_ROLE[deed])
+        return self.role is not None and ROLES.index(self.role) >= ROLES.index(DEEDS[deed][0])
 
     def sees(self, maker: str, *, private: bool) -> bool:
         """Return True if an object of `maker` is visible: everything except other people's private
@@ -147,9 +137,9 @@ def why_not(deed: Deed, person: Person | None = None) -> str:
         return (
             f"{who.account or 'who is not signed in'} has no role here; an owner of this server can give one"
         )
-    least = REQUIRED_ROLE[deed]
+    least, doing = DEEDS[deed]
     above = "" if least == ROLES[-1] else " or a higher one"
-    return f"{WORDS[deed]} needs the role {least}{above}; {who.account} is {who.role}"
+    return f"{doing} needs the role {least}{above}; {who.account} is {who.role}"
 
 
 def require(deed: Deed) -> Person:

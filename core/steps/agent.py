@@ -380,9 +380,8 @@ class Agent(Retrieve, Transform):
         on, or from the passage before it if that is unread.
         """
         known = {hit.passage.id for hit in read}
-        best = next(
-            hit.passage for hit in found if hit.passage.doc_id == file and hit.passage.id not in known
-        )
+        inside = (hit.passage for hit in found if hit.passage.doc_id == file)
+        best = next(passage for passage in inside if passage.id not in known)
         corpus, allowed = self.context.corpus, self.allowed()
         passages = [
             one

@@ -147,8 +147,8 @@ class Iterate(Retrieve):
         best = names[0]
         enough = best.score >= threshold
         why = f"{best.name!r} scores {best.score:.2f}, {'at least' if enough else 'below'} {threshold:g}"
-        decision: Literal["look up", "nothing missing"] = "look up" if enough else "nothing missing"
-        return MissingName(decision, why, best.score, threshold, best.query, names)
+        about = (why, best.score, threshold, best.query, names)
+        return MissingName("look up" if enough else "nothing missing", *about)
 
     @step("AGENT", "choose the name to look up", returns=NameChoice)
     def choose_name(self, question: str, names: tuple[LinkedName, ...], read: Ranking) -> NameChoice:
@@ -180,8 +180,8 @@ class Iterate(Retrieve):
         order = sorted(range(len(shown)), key=lambda at: -shares[at])  # ties: the likelier name
         other = next((at for at in order if at), 0)
         why = f"{shown[order[0]].name!r} has {shares[order[0]]:.2f}, by {found.by}"
-        decision: Literal["another name", "the likeliest"] = "another name" if order[0] else "the likeliest"
-        return NameChoice(decision, why, scores, shown[0].query, shown[other].query)
+        about = (why, scores, shown[0].query, shown[other].query)
+        return NameChoice("another name" if order[0] else "the likeliest", *about)
 
 
 def _mentions(names: Sequence[LinkedName], read: Ranking) -> str:

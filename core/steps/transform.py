@@ -211,9 +211,8 @@ class Transform(StepBase):
         try:
             reply = self._ask(WEB_QUERY, max_tokens=30, unusable=_one_line, question=text).text
         except (Unavailable, ModelFailed) as error:
-            self.span.attributes["note"] = (
-                f"no keywords were written, so the question itself is searched: {error}"
-            )
+            note = f"no keywords were written, so the question itself is searched: {error}"
+            self.span.attributes["note"] = note
             return self._one(text, text, "keywords")
         return self._one(text, first_line(reply) or text, "keywords")
 
@@ -240,7 +239,7 @@ class Transform(StepBase):
         reply = self._ask(
             DECOMPOSE_STEPS if in_turn else DECOMPOSE,
             max_tokens=30 * n + 20,
-            unusable=_no_line,
+            unusable=lambda reply: None if reply_lines(reply) else "no question, one a line",
             grammar=questions(2, n, numbered=in_turn),
             question=text,
             n=str(n),
@@ -294,9 +293,8 @@ class Transform(StepBase):
         ]
         filled = fill_in(text, answers, question)
         if missing:
-            self.span.attributes["note"] = f"no answer to {', '.join(missing)}: left out" + (
-                "" if filled else "; nothing remains to search with"
-            )
+            nothing = "" if filled else "; nothing remains to search with"
+            self.span.attributes["note"] = f"no answer to {', '.join(missing)}: left out{nothing}"
         self.span.output = Rewrite(text, (filled,), "context")
         return filled
 
@@ -317,7 +315,3 @@ class Transform(StepBase):
             wanted = any(number in references(later, question) for later in parts[number:])
             answers.append(self.short_answer(text, hits) if wanted and hits else None)
         return found
-
-
-def _no_line(reply: str) -> str | None:
-    return None if reply_lines(reply) else "no question, one a line"
