@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import streamlit as st
 
@@ -49,8 +48,3 @@ def draw(place: str, key: str = "") -> None:
         if last.link is not None:
             page, label, parameters = last.link
             st.page_link(page, label=md(label), query_params=parameters)
-
-
-def current(place: str) -> Any:
-    """Return the last outcome at a place, or None."""
-    return st.session_state.get(KEY.format(place))
