@@ -25,6 +25,9 @@ from scripts import cli_docs
 from tests.fakes import TEXTS, FakeEngine, MemoryCorpus, ScriptedLLM
 
 
+SPAN = "id parent name kind start_ms ms inputs output hits shared_with cached error tokens"
+
+
 @pytest.fixture
 def engine(tmp_path, monkeypatch):
     """The real engine over in-memory backends, as every command gets it."""
@@ -66,21 +69,7 @@ def test_ask_json_has_the_promised_shape(engine, call):
         assert result["status"] == "ok"
         assert {"id", "score", "title"} <= result["hits"][0].keys()
         for span in result["spans"]:
-            assert {
-                "id",
-                "parent",
-                "name",
-                "kind",
-                "start_ms",
-                "ms",
-                "inputs",
-                "output",
-                "hits",
-                "shared_with",
-                "cached",
-                "error",
-                "tokens",
-            } <= span.keys()
+            assert set(SPAN.split()) <= span.keys()
     found = engine.job(run["run_id"]).snapshot()
     for result, of_engine in zip(run["results"], found.results, strict=True):
         assert [(h["id"], h["score"]) for h in result["hits"]] == [
