@@ -24,7 +24,6 @@ from core.store import Store
 from scripts import cli_docs
 from tests.fakes import TEXTS, FakeEngine, MemoryCorpus, ScriptedLLM
 
-
 SPAN = "id parent name kind start_ms ms inputs output hits shared_with cached error tokens"
 
 
