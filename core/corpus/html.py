@@ -68,9 +68,9 @@ def read(raw: bytes, *, main: bool = False) -> Page:
             root = _tree(_flat(page))
         except _TooDeep:
             raise BadInput(f"elements stand within one another deeper than {DEEPEST}") from None
-    found = _Writer(main).page(root)
+    found = _PageWriter(main).page(root)
     if AROUND in found.dropped and not found.text:
-        found = _Writer(main=False).page(root)
+        found = _PageWriter(main=False).page(root)
     return replace(found, guessed=guessed)
 
 
@@ -160,7 +160,7 @@ class _Table:
     above: dict[int, tuple[int, str]] = field(default_factory=dict)  # column -> rows still taken, and by what
 
 
-class _Writer:
+class _PageWriter:
     """Writes the elements of a page as Markdown."""
 
     def __init__(self, main: bool, every: bool = False) -> None:
@@ -189,7 +189,7 @@ class _Writer:
         if name in NOT_TEXT or (name == "title" and node.getparent().tag == "head"):
             return
         if why := self._why_not(node, inside):
-            rest = _Writer(main=False, every=True)
+            rest = _PageWriter(main=False, every=True)
             rest._element(node, inside, kept)
             self._dropped.setdefault(why, []).append(" ".join("".join(rest._parts).split())[:KEPT_DROPPED])
             self._parts.append("\n")

@@ -56,7 +56,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class _IndexBuild:
     """What a build works with."""
 
     home: Path  # of the corpus' indexes
@@ -106,7 +106,7 @@ def build(
     if wanted.kind == "table":
         wanted.stamp()  # says that it is not indexed
     home, stages = home_of(wanted.name, settings), builder.Stages(progress, cancel or threading.Event())
-    work = _Work(home, settings, stages, helpers, begin or gate(settings, confirmed=False))
+    work = _IndexBuild(home, settings, stages, helpers, begin or gate(settings, confirmed=False))
     try:
         home.mkdir(parents=True, exist_ok=True)
         with alone(home / ".lock", stages.cancel):
@@ -199,7 +199,7 @@ def remove(name: str, *, settings: Settings) -> None:
     people.record("index deleted", name)
 
 
-def _build(source: Source, work: _Work, given: Embedder | None) -> Corpus:
+def _build(source: Source, work: _IndexBuild, given: Embedder | None) -> Corpus:
     home, settings, before = work.home, work.settings, current(source.name, work.settings)
     if given is not None and given.name != settings.embedder:
         source = replace(source, embedders=(given.name,))
@@ -251,7 +251,7 @@ def _build(source: Source, work: _Work, given: Embedder | None) -> Corpus:
     return corpus
 
 
-def _add(corpus: Corpus, name: str, content: builder.Content, work: _Work) -> Path:
+def _add(corpus: Corpus, name: str, content: builder.Content, work: _IndexBuild) -> Path:
     """Make the vectors of a further embedder, unless they are there; the folder that holds them."""
     identity = embedder_identity(name, work.settings)
     target, own = folder_of(corpus.name, identity, work.settings), work.home / corpus.fingerprint
