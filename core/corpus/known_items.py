@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +21,12 @@ from core.backends.hosted_embedder import HostedEmbedder, Use
 from core.backends.onnx_text import in_bulk
 from core.backends.sparse import BM25Index
 from core.corpus.embeddings import KEY_BYTES, Known, Vectors
+from core.corpus.passages import PassageStore
 from core.corpus.sections import sentences
 from core.corpus.stages import Stages
 from core.corpus.types import UNMEASURED, DenseWeight
 from core.domain.errors import ModelFailed
 from core.domain.text import searchable
-from core.domain.types import Passage
 
 ITEMS = 300  # with 100 the weight varied too much to be safe on one of seven labelled sets
 FEWEST = 20  # items from which a weight is chosen
@@ -45,16 +44,6 @@ USES: tuple[Use, Use] = ("query", "document")
 KEPT = "known_items.npz"  # the vectors of questions and shortened passages, by what they are of
 
 
-class Passages(Protocol):
-    """The passages of a corpus by row."""
-
-    def texts(self) -> Iterator[str]:
-        """Yield what searches read of each, in the order of rows."""
-
-    def at(self, rows: Sequence[int]) -> dict[int, Passage]:
-        """Return those of `rows`, by row."""
-
-
 @dataclass(frozen=True, slots=True)
 class KnownItem:
     """A sentence taken out of a passage: the question, and the passage that is left."""
@@ -64,7 +53,7 @@ class KnownItem:
     rest: str  # title and text without the sentence, as searches read them
 
 
-def draw(passages: Passages) -> list[KnownItem]:
+def draw(passages: PassageStore) -> list[KnownItem]:
     """Return up to ITEMS known items, drawn by a hash of each passage's text."""
     digests = [hashlib.blake2b(SEED + text.encode(), digest_size=16).digest() for text in passages.texts()]
     found: list[KnownItem] = []
@@ -83,7 +72,7 @@ def draw(passages: Passages) -> list[KnownItem]:
 
 
 def weigh(
-    passages: Passages,
+    passages: PassageStore,
     words: BM25Index,
     vectors: Matrix,
     source: Vectors,
@@ -155,7 +144,7 @@ def measure(
     rests: Matrix,
     words: BM25Index,
     vectors: Matrix,
-    passages: Passages,
+    passages: PassageStore,
     tick: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> DenseWeight:
     """Choose the weight that finds the items best, by the mean nDCG@10 of the shortened passages.
@@ -187,7 +176,7 @@ def _gains(
     rests: Matrix,
     words: BM25Index,
     vectors: Matrix,
-    passages: Passages,
+    passages: PassageStore,
     tick: Callable[[int, int], None],
 ) -> Iterator[NDArray[np.float64]]:
     """Yield, for each item, the nDCG@10 of its passage at each of WEIGHTS; of ties it has the middle rank."""

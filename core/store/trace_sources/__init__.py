@@ -1,7 +1,5 @@
 """Exports of other tools as records with OpenInference's names, which `core.store.traces_in` reads.
 
-A record has trace_id, span_id, parent_id, name, kind, start, end, error, and its attributes.
-
 Sources: Langfuse's public API (TraceWithFullDetails, Observation, Score, IngestionEvent), November 2026; the
 run data format of LangSmith's documentation, November 2026; mlflow.entities.Trace of MLflow 2.14 to 3.x.
 """
