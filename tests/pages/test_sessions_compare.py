@@ -251,8 +251,8 @@ def test_one_picked_run_is_opened_run_again_replayed_and_saved_for_other_tools(e
         "Rankings as a TREC run file",
         "Results as JSON lines",
     ]
-    assert "without searching again" in text(app)
-    assert "the language model is not called" in text(app)
+    assert "without searching again" in app.button(key="open").help
+    assert "the language model is not called" in app.button(key="replay").help
     app.button(key="again").click().run()
     assert param(app, "again") == "good"
 
