@@ -149,8 +149,11 @@ class StoredTokens:
             self._residuals = self._mapped(folder / RESIDUALS)
 
     def _mapped(self, file: Path) -> NDArray[Any]:
-        mode: Any = "r" if self._starts[-1] else None  # an empty file cannot be mapped
-        found: NDArray[Any] = np.load(file, mmap_mode=mode, allow_pickle=False).view(np.ndarray)
+        found: NDArray[Any]
+        if self._starts[-1]:
+            found = np.load(file, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+        else:  # an empty file cannot be mapped
+            found = np.load(file, allow_pickle=False)
         return found
 
     def _of(self, row: int) -> slice:
