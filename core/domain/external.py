@@ -18,7 +18,17 @@ from functools import cache
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le, MaxLen, MinLen
-from pydantic import AfterValidator, AllowInfNan, BeforeValidator, Strict, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    AllowInfNan,
+    BeforeValidator,
+    Field,
+    Strict,
+    TypeAdapter,
+    ValidationError,
+    WithJsonSchema,
+)
+from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
 from core.domain.errors import BadInput, shortened
@@ -122,13 +132,14 @@ def _placed(hit: ForeignHit) -> ForeignHit:
 def _stage_fields(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
-    given = {"named" if key == "from" else key: value.get(key) for key in STAGE_FIELDS}
-    return _without_nulls(given)
+    return _without_nulls({key: value.get(key) for key in STAGE_FIELDS})
 
 
-Name = Annotated[str, MinLen(1), MaxLen(MAX_NAME), Strict(), BeforeValidator(_name)]
+_Named = Annotated[str, MinLen(1), MaxLen(MAX_NAME), Strict()]
+Name = Annotated[_Named, BeforeValidator(_name, json_schema_input_type=_Named | int)]
 Text = Annotated[str, MaxLen(MAX_TEXT), Strict()]
 Count = Annotated[int, Ge(0), Le(MAX_COUNT), Strict()]
+_STAGE_KINDS = [*KINDS, *_ALSO]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +174,16 @@ class PipelineStage:
     """One stage of a pipeline."""
 
     name: Name
-    kind: Annotated[StageKind, BeforeValidator(_stage_kind)] = "other"
+    kind: Annotated[
+        StageKind,
+        BeforeValidator(_stage_kind),
+        WithJsonSchema({"enum": [*_STAGE_KINDS, *map(str.upper, _STAGE_KINDS)]}),
+    ] = "other"
     # duration in milliseconds, as the pipeline reported
     ms: Annotated[float, Ge(0), Le(MAX_COUNT), Strict(), AllowInfNan(False)] | None = None
     hits: Hits | None = None  # the stage's list; None if it reported none
-    named: Annotated[tuple[Name, ...], MaxLen(MAX_STAGES)] | None = None  # "from" in JSON
-    sources: tuple[int, ...] = ()  # places of the earlier stages whose lists it consumed
+    named: Annotated[Annotated[tuple[Name, ...], MaxLen(MAX_STAGES)] | None, Field(alias="from")] = None
+    sources: SkipJsonSchema[tuple[int, ...]] = ()  # places of the earlier stages whose lists it consumed
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +207,7 @@ class PipelineReply:
         tuple[Annotated[PipelineStage, BeforeValidator(_stage_fields)], ...], MaxLen(MAX_STAGES)
     ] = ()
     usage: PipelineUsage | None = None
-    ignored: tuple[str, ...] = ()  # names of further fields, which nothing reads
+    ignored: SkipJsonSchema[tuple[str, ...]] = ()  # names of further fields, which nothing reads
 
     @property
     def scored(self) -> bool:
@@ -242,7 +257,7 @@ def read_reply(value: Any, owner: str) -> PipelineReply:
         raise BadInput(f"{owner}: its reply is nested too deeply") from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join("from" if one == "named" else str(one) for one in first["loc"])[:120]
+        place = ".".join(map(str, first["loc"]))[:120]
         if first["type"] == "too_long":
             most = first["ctx"]["max_length"]
             raise BadInput(f"{owner}: {place}: at most {most:,} are allowed; return fewer") from None

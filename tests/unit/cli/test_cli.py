@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from core.cli import COMMANDS, ask, cli, comparison, corpora, main, text
 from core.domain import settings as settings_module
@@ -21,7 +22,7 @@ from core.evaluation import spread  # noqa: F401 - subclasses Engine, which is r
 from core.routes import registry
 from core.routes.registry import routes
 from core.store import Store
-from scripts import cli_docs
+from scripts import cli_docs, schemas
 from tests.fakes import TEXTS, FakeEngine, MemoryCorpus, ScriptedLLM
 
 SPAN = "id parent name kind start_ms ms inputs output hits shared_with cached error tokens"
@@ -418,6 +419,7 @@ def test_eval_json_has_the_promised_shape(beir, call, tmp_path):
     assert code == 0
     assert "questions: 3 of 3" in err
     figures = json.loads(text_out)
+    Draft202012Validator(json.loads(schemas.document("metrics"))).validate(figures)
     assert (figures["dataset"], figures["queries"], figures["warnings"]) == ("tiny", 3, [])
     for name, row in figures["routes"].items():
         assert {
