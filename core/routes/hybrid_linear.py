@@ -11,7 +11,6 @@ from core.steps import Steps
     family="hybrid",
     paper="Bruch, Gai & Ingber 2022, arXiv:2210.11934; dbsf: Mazzeschi 2023, Distribution-Based Score Fusion",
     needs=[Need.BM25],
-    first=True,
 )
 def hybrid_linear(
     query: Query,

@@ -11,7 +11,6 @@ from core.steps import Steps
     family="hybrid",
     paper="Cormack, Clarke & Buettcher 2009, doi:10.1145/1571941.1572114",
     needs=[Need.BM25],
-    first=True,
 )
 def hybrid_rrf(
     query: Query,
