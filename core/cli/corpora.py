@@ -288,13 +288,12 @@ def ensure(source: Source, settings: Settings) -> None:
     build(source, settings)
 
 
-def ensured(target: str) -> Source:
+def ensured(target: str, settings: Settings) -> Source:
     """Return the known corpus called `target`, built unless its index is there and current."""
     from core.corpus import catalogue
-    from core.domain import settings
 
-    source = catalogue.source(target, settings=settings.current(), known_only=True)
-    ensure(source, settings.current())
+    source = catalogue.source(target, settings=settings, known_only=True)
+    ensure(source, settings)
     return source
 
 

@@ -45,7 +45,7 @@ def fit_(
     if evaluation is not None and labels is not None:
         raise BadInput("--evaluation and --labels cannot be combined; give one")
     if evaluation is None:
-        ensured(corpus)
+        ensured(corpus, shared_engine().settings)
     chosen = listed(lists)
     wanted = fusion_weights.Wanted(corpus, name, chosen, evaluation, labels, split)
     with working("q") as (bar, asked):

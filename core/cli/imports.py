@@ -67,7 +67,7 @@ def import_(
     if label_set is not None and label_set in {one.name for one in desk.sets(store)}:
         raise BadInput(f"there is a label set {label_set!r} already; choose another name")
     if corpus is not None:
-        ensured(corpus)
+        ensured(corpus, engine.settings)
     if read is None:
         _listen(port, lambda traces: store_traces(engine, traces, corpus, name), store)
         return

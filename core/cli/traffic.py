@@ -46,8 +46,8 @@ def triage_(
 
     read = traces_of(traces, bytes_of(traces))
     chosen = [route.name for route in pick(routes)] if routes is not None else []
-    source = ensured(corpus)
     engine = shared_engine()
+    source = ensured(corpus, engine.settings)
     names = list(dict.fromkeys(runnable(engine, source.name, chosen)))
     with working() as (bar, stop):
         document = triage.triage(
