@@ -82,9 +82,7 @@ def comparison(
         parts += _wrote(result)
     there = f"Reopen: {ADDRESS}/?run={run.id}"
     if not answers(ADDRESS):
-        there = (
-            f"Stored as run {run.id}. To open it: {START}, then /?run={run.id} behind the address it tells."
-        )
+        there = f"Stored as run {run.id}. To open it, run {START} and add /?run={run.id} to its address."
     return "\n".join([*parts, "", there])
 
 

@@ -76,6 +76,12 @@ def test_a_corpus_that_was_added_is_chosen_when_it_is_there(visit):
     assert corpora.WANTED not in app.session_state
 
 
+def test_a_corpus_that_is_built_is_opened_before_one_that_is_not(visit, monkeypatch):
+    tiny, other = catalogue.known(None)
+    monkeypatch.setattr(catalogue, "known", lambda _: [other, tiny])
+    assert visit().sidebar.selectbox[0].value == "tiny"
+
+
 class Held(BackgroundJob):
     """Goes on until it is stopped."""
 

@@ -30,7 +30,8 @@ def choose() -> None:
         st.session_state[state.CORPUS] = wanted
         del st.session_state[WANTED]
     if st.session_state.get(state.CORPUS) not in known:
-        st.session_state[state.CORPUS] = next(iter(known))
+        built = [name for name, item in known.items() if item.state != "not built"]
+        st.session_state[state.CORPUS] = next(iter(built or known))  # your own corpus before an example to build
     name = st.selectbox("Corpus", list(known), key=state.CORPUS, persist_state="session")
     item = known[name]
     cut = f" Cut: {item.info.chunking.label()}." if item.chunking_of and item.info else ""

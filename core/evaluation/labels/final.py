@@ -88,10 +88,13 @@ def labelled_set(
 ) -> tuple[LabelledSet, list[str]]:
     """Return a label set tied to the passages of `corpus` as indexed now, and remarks on it.
 
-    `split` keeps the questions of one split; "all" keeps every one. BadInput if there is no such set or
+    `split` keeps the questions of one split; "all" keeps every one. If no question has a split, all are of
+    "test", as in a file of questions. BadInput if there is no such set or
     split, nothing of it is graded, or the corpus has none of the judged passages.
     """
     desk = desks.load(store, name)
+    if split == "test" and not any(q.split for q in desk.questions):
+        split = "all"
     asked = [q for q in desk.questions if split in ("all", q.split)]
     if not asked:
         known = ", ".join(sorted({q.split or "none" for q in desk.questions}))
