@@ -17,7 +17,7 @@ FORWARDED = "FORWARDED_ALLOW_IPS"  # whose X-Forwarded-For the web server takes 
 NO_LOGIN = (
     "without a login RouteScope listens on this machine alone (127.0.0.1): whoever reaches it may read, "
     f"change and delete everything. Set up a login first ({ENV_PREFIX}OIDC_URL or {ENV_PREFIX}PROXY_HEADER); "
-    "docs/server.md says how"
+    "docs/start-team.md shows how"
 )
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
 

@@ -170,7 +170,7 @@ def _sign_in(settings: Settings) -> Checks:
     try:
         sign_in.check(settings, {sign_in.FORWARDED: ""})
     except RouteScopeError as error:
-        yield HealthCheck(name, "failed", str(error), "docs/server.md says what a login needs")
+        yield HealthCheck(name, "failed", str(error), "docs/start-team.md shows what a login needs")
         return
     if settings.login == "oidc" and find_spec("authlib") is None:
         fix = f"{sys.executable} -m pip install -r {PROJECT / 'requirements-server.txt'}"

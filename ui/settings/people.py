@@ -28,7 +28,7 @@ def draw() -> None:
     if not engine.settings.login:
         st.info(
             "There is no login, so there are no accounts: whoever reaches this page is its owner. "
-            "docs/server.md tells how to set one up for a team."
+            "docs/start-team.md shows how to set one up."
         )
         return
     roles = engine.settings.team.roles
