@@ -151,7 +151,7 @@ def test_ask_for_people_compares_and_tells_how_to_open_the_run(engine, call, mon
     assert "answer: an answer of five words" in out
     last = out.rstrip().splitlines()[-1]
     assert last.startswith("Stored as run ")
-    assert "python -m core serve, then /?run=" in last
+    assert "python -m core serve and add /?run=" in last
     assert "http://localhost" not in out
     monkeypatch.setattr(comparison, "answers", lambda address: address == comparison.ADDRESS)
     out = call(*ASK, "--routes", "bm25")[1]
