@@ -29,9 +29,9 @@ def choose() -> None:
     if (wanted := st.session_state.get(WANTED)) in known:
         st.session_state[state.CORPUS] = wanted
         del st.session_state[WANTED]
-    if st.session_state.get(state.CORPUS) not in known:
+    if st.session_state.get(state.CORPUS) not in known:  # the first that is built
         built = [name for name, item in known.items() if item.state != "not built"]
-        st.session_state[state.CORPUS] = next(iter(built or known))  # your own corpus before an example to build
+        st.session_state[state.CORPUS] = next(iter(built or known))
     name = st.selectbox("Corpus", list(known), key=state.CORPUS, persist_state="session")
     item = known[name]
     cut = f" Cut: {item.info.chunking.label()}." if item.chunking_of and item.info else ""
