@@ -221,7 +221,7 @@ def test_one_press_makes_one_run(tab):
 
 
 def test_a_sample_and_the_shortcut_from_anywhere(tab):
-    page = tab("/")
+    page = tab("/?corpus=support")
     page.click("text=How do I start a return?")
     settle(page)
     eventually(page, lambda: page.locator("textarea").input_value() == "How do I start a return?")
