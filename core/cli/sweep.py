@@ -50,6 +50,7 @@ def sweep_(
     from core.evaluation.tuning.sweep_subject import Rankings, subject
     from core.routes.registry import pick
 
+    workers = place(worker_count, scheduler)
     if metric not in METRICS:
         raise BadInput(f"metric {metric!r}; give one of {', '.join(METRICS)}")
     pairs = [parameter.partition(".") for parameter in parameters]
@@ -83,7 +84,7 @@ def sweep_(
             todo = {point: ids for point, ids in todo.items() if point not in held_back}
         running = sweep_run.running(engine, about)
         if todo:
-            running.ask(todo, place(worker_count, scheduler))
+            running.ask(todo, workers)
             followed(running, "questions")
             if running.error:
                 raise Unavailable(running.error)

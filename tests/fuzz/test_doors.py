@@ -29,7 +29,8 @@ from core.evaluation.labels import desk as desks
 from core.evaluation.labels import exchange
 from core.store import Store, otlp, traces_in
 from core.store.labels import Pooled
-from tests.fakes import MemoryCorpus, _shop
+from tests.fakes import MemoryCorpus
+from tests.fakes import shop as database
 from tests.runs import make_run
 
 pytestmark = pytest.mark.trust
@@ -150,7 +151,7 @@ def store(tmp_path):
 
 @pytest.fixture(scope="module")
 def shop():
-    return _shop("shop.sqlite")
+    return database("shop.sqlite")
 
 
 RUN = make_run(run_id="a")

@@ -790,7 +790,10 @@ def test_a_task_that_ends_every_worker_is_given_up_in_words(home):
         def _ready(self, ended):
             return True
 
-        def submit(self, function, payload, behalf):
+        def connected(self):
+            return self
+
+        def submit(self, _work, _header, function, payload, _behalf, **_how):
             given.append((function, payload))
             return Dead()
 
@@ -850,7 +853,7 @@ def test_files_of_replies_and_pipelines_of_the_command_line_stay_here(engine, mo
     own = Pipeline("mine", "http", "http://127.0.0.1:1/search", given="command")
     monkeypatch.setattr("core.evaluation.spread.pipelines", lambda: {"mine": own})
     plan = Plan("support", ("mine",))
-    with pytest.raises(BadInput, match=r"put it into the settings file of each as \[external\.mine\]"):
+    with pytest.raises(BadInput, match=r"\[external\.mine\]"):
         Spread(WorkPlace(scheduler="tcp://a:1"), engine)._told(plan)
     monkeypatch.setattr("core.evaluation.spread.run_files.used", lambda _: object())
     with pytest.raises(BadInput, match="is a file of replies: evaluate it without workers"):
