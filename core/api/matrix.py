@@ -16,7 +16,7 @@ from core.evaluation import scoring
 from core.evaluation.statistics import mean_interval, unbounded_interval
 from core.routes.registry import routes
 
-ONE_SHOT = {"bm25": "bm25", "dense": "dense", "hybrid": "hybrid_rrf", "grep": "grep"}
+ONE_SHOT = {"bm25": "bm25", "dense": "dense", "hybrid": "hybrid_auto", "grep": "grep"}
 HARNESSES = {"one_shot": "", "iterative": "iterative", "agent": "read_files"}
 SEEN = 9  # passages that a harness may see of each question
 

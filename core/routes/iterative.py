@@ -37,7 +37,7 @@ def iterative(
     ] = LOOK_UP_FROM,
     chooser: Annotated[Literal["terms", "model"], "who chooses the name: shared terms, or a model"] = "terms",
     retriever: Annotated[Literal["hybrid", "bm25", "dense", "grep"], "what each search uses"] = "hybrid",
-    fused_by: shared.FusedBy = "rrf",
+    fused_by: shared.FusedBy = "auto",
 ) -> Answer:
     """Search, then look up the name that the passages mention and none is about, until nothing is missing.
 

@@ -28,7 +28,7 @@ def read_files(
     tokens: Annotated[int, Parameter(100, 1000000, "budget of model tokens, the answer included")] = 30_000,
     seconds: Annotated[float, Parameter(1, 3600, "seconds after which no action begins")] = 300.0,
     threshold: Annotated[Share, "minimum P(Yes) that what was read answers; 0: calibrated"] = 0.0,
-    fused_by: shared.FusedBy = "rrf",
+    fused_by: shared.FusedBy = "auto",
 ) -> Answer:
     """Let the model list, find, grep, search and read files until what was read answers, within a budget.
 

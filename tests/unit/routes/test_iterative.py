@@ -129,7 +129,7 @@ def test_where_nothing_is_missing_the_ranking_is_that_of_the_question(tmp_path):
     result, _, _ = ask(tmp_path, threshold=1.0)
     assert decisions(result) == ["go on", "nothing missing"]
     assert len(searched(result)) == 1
-    fused = next(span for span in result.spans if span.name == "fuse by reciprocal rank")
+    fused = next(span for span in result.spans if span.name == "fuse by normalised scores")
     assert [id for id, _ in fused.hits] == [hit.passage.id for hit in result.hits]
 
 
