@@ -196,7 +196,7 @@ class _Fate:
         return next(iter(self.stages), None)
 
     def read(self) -> LossEvidence:
-        """Return what became of it."""
+        """Return where the passage was lost, with the evidence."""
         kind, words = self.trace.before.get(self.id, ("split", ""))
         if kind != "split":
             return LossEvidence(kind, None, words)

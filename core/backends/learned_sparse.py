@@ -130,8 +130,8 @@ def write_index(
     check: Callable[[int], None] = lambda _: None,
     encode: Callable[[Sequence[str]], csr_matrix] | None = None,
 ) -> None:
-    """Build the index of `texts`, in row order, in a new `folder`; `check` is called with the row reached,
-    `encode` weighs in place of the encoder.
+    """Build the index of `texts`, in row order, in a new `folder`; `check` is called with the row reached.
+    `encode` replaces the encoder.
     """
     from scipy.sparse import csr_matrix, vstack
 

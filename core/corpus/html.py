@@ -26,7 +26,7 @@ BETWEEN = frozenset(
     ("table", "thead", "tbody", "tfoot", "tr")
 )  # white space in them is between rows or cells
 DEEPEST = 512  # elements within one another, as in browsers; a closing tag is looked for in all of them
-FED = 65_536  # bytes given to the parser at once: an error in between ends it behind them
+FED = 65_536  # bytes given to the parser at a time: after an error it reads no further ones
 HEADINGS = {f"h{level}": "\n\n" + "#" * level + " " for level in range(1, 7)}
 WIDEST, TALLEST = 50, 1_000  # columns and rows that one cell may span
 AROUND, HIDDEN = "navigation, header and footer of the page (--html all keeps them)", "hidden elements"
@@ -256,7 +256,7 @@ def _words(node: Any) -> Iterator[str]:
 
 
 def _is_plain(cell: Any) -> bool:
-    """Return True for a cell of text, whose only block may be the one that it begins with."""
+    """Return True for a cell of text without blocks, or with a single one at its beginning."""
     blocks = (one for one in cell.iterdescendants() if one.tag in BREAKS)
     first, second = next(blocks, None), next(blocks, None)
     return first is None or (

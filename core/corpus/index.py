@@ -57,7 +57,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _IndexBuild:
-    """What a build works with."""
+    """The settings, tools and earlier indexes that a build uses."""
 
     home: Path  # of the corpus' indexes
     settings: Settings

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,7 +91,7 @@ def weigh(
         asked, rests = embedded(items, source, folder, stages.cancel)
     except ModelFailed as error:
         return unmeasured(f"the known-item questions were not embedded: {error}")
-    return measure(items, asked, rests, words, vectors, passages, stages.tick)
+    return choose(gains(items, asked, rests, words, vectors, passages, stages.tick), words.size)
 
 
 def unmeasured(why: str, items: int = 0) -> DenseWeight:
@@ -122,9 +122,13 @@ def embedded(
 
 
 def _known(source: Vectors) -> Known:
-    kept = [index / KEPT for index in source.former if (index / KEPT).is_file()]
-    stored = (np.load(file, allow_pickle=False) for file in kept)
-    return Known([*source.checkpoint.sound(), *((one["keys"], one["vectors"]) for one in stored)])
+    """Return the vectors that a stopped build and earlier indexes have."""
+    found = [*source.checkpoint.sound()]
+    for index in source.former:
+        if (index / KEPT).is_file():
+            with np.load(index / KEPT, allow_pickle=False) as kept:
+                found.append((kept["keys"], kept["vectors"]))
+    return Known(found)
 
 
 def _embed(embedder: Embedder, texts: list[str], use: Use, cancel: threading.Event) -> Matrix:
@@ -136,7 +140,30 @@ def _embed(embedder: Embedder, texts: list[str], use: Use, cancel: threading.Eve
         return bulk.embed(texts)
 
 
-def measure(
+def choose(found: NDArray[np.float64], passages: int) -> DenseWeight:
+    """Choose the weight that finds the items best: `found` holds their `gains` in a corpus of `passages`.
+
+    The weight is the mean of those that are best in DRAWS resamples of the items, which varies less than the
+    best of all (bagging: Breiman 1996). It is UNMEASURED if the best mean is within two standard errors of
+    chance.
+    """
+    items = len(found)
+    mean, error = found.mean(axis=0), found.std(axis=0, ddof=1) / math.sqrt(items)
+    most = int(mean.argmax())
+    chance = sum(1 / math.log2(rank + 1) for rank in range(1, DEPTH + 1)) / passages
+    if mean[most] - 2 * error[most] <= chance:
+        return unmeasured("no weight finds the sentences' passages better than chance", items)
+    shares = np.random.default_rng(0).multinomial(items, np.full(items, 1 / items), DRAWS)
+    means = shares @ found
+    best = means == means.max(axis=1, keepdims=True)  # several where the weight makes no difference
+    chosen = best @ np.array(WEIGHTS) / best.sum(axis=1)
+    low, high = np.quantile(chosen, (0.025, 0.975), method="nearest")
+    curve = tuple(zip(np.round(WEIGHTS, 3).tolist(), np.round(mean, 4).tolist(), strict=True))
+    weight, low, high = (round(float(one), 3) for one in (chosen.mean(), low, high))
+    return DenseWeight(weight, low, high, items, curve)
+
+
+def gains(
     items: Sequence[KnownItem],
     asked: Matrix,
     rests: Matrix,
@@ -144,41 +171,13 @@ def measure(
     vectors: Matrix,
     passages: PassageStore,
     tick: Callable[[int, int], None] = lambda _done, _total: None,
-) -> DenseWeight:
-    """Choose the weight that finds the items best, by the mean nDCG@10 of the shortened passages.
+) -> NDArray[np.float64]:
+    """Return the nDCG@10 of each item's passage at each of WEIGHTS; in a tie it takes the middle rank.
 
     `asked` and `rests` are the vectors of questions and shortened passages, see `embedded`; `vectors` those
-    of the corpus, shape (passages, dim). The weight is the mean of those that are best in DRAWS resamples of
-    the items, which varies less than the best of all (bagging: Breiman 1996). UNMEASURED where no
-    weight finds more of them than chance does within two standard errors.
+    of the corpus, shape (passages, dim).
     """
-    gains = np.array(list(_gains(items, asked, rests, words, vectors, passages, tick)))
-    mean, error = gains.mean(axis=0), gains.std(axis=0, ddof=1) / math.sqrt(len(items))
-    most = int(mean.argmax())
-    chance = sum(1 / math.log2(rank + 1) for rank in range(1, DEPTH + 1)) / words.size
-    if mean[most] - 2 * error[most] <= chance:
-        return unmeasured("no weight finds the sentences' passages better than chance", len(items))
-    shares = np.random.default_rng(0).multinomial(len(items), np.full(len(items), 1 / len(items)), DRAWS)
-    means = shares @ gains
-    best = means == means.max(axis=1, keepdims=True)  # several where the weight makes no difference
-    chosen = best @ np.array(WEIGHTS) / best.sum(axis=1)
-    low, high = np.quantile(chosen, (0.025, 0.975), method="nearest")
-    found = tuple(zip(np.round(WEIGHTS, 3).tolist(), np.round(mean, 4).tolist(), strict=True))
-    weight, low, high = (round(float(one), 3) for one in (chosen.mean(), low, high))
-    return DenseWeight(weight, low, high, len(items), found)
-
-
-def _gains(
-    items: Sequence[KnownItem],
-    asked: Matrix,
-    rests: Matrix,
-    words: BM25Index,
-    vectors: Matrix,
-    passages: PassageStore,
-    tick: Callable[[int, int], None],
-) -> Iterator[NDArray[np.float64]]:
-    """Yield, for each item, the nDCG@10 of its passage at each of WEIGHTS; of ties it has the middle rank."""
-    weights = np.array(WEIGHTS)
+    found = np.zeros((len(items), len(WEIGHTS)))
     for at, item in enumerate(items):
         tick(at, len(items))
         if at % BATCH == 0:
@@ -190,8 +189,9 @@ def _gains(
         bm25, cosine = words.scores(item.question)[others] / total, cosines[others, at % BATCH]
         own = words.score_of(item.rest, item.question) / total, float(rests[at] @ asked[at])
         ranks = []
-        for weight in weights:
+        for weight in WEIGHTS:
             margin = (1 - weight) * (bm25 - own[0]) + weight * (cosine - own[1])
             ranks.append(1 + np.count_nonzero(margin > 1e-9) + np.count_nonzero(abs(margin) <= 1e-9) // 2)
         rank = np.array(ranks)
-        yield np.where(rank <= DEPTH, 1 / np.log2(rank + 1), 0.0)
+        found[at] = np.where(rank <= DEPTH, 1 / np.log2(rank + 1), 0.0)
+    return found

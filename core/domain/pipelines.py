@@ -48,7 +48,7 @@ class PipelineSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    function: str | None = None  # FILE.py:FUNCTION; a relative file is beside the settings file
+    function: str | None = None  # FILE.py:FUNCTION; a relative path starts at the settings file's folder
     url: str | None = None  # http(s)://host:port/path that takes POST
     python: str = ""  # the interpreter of `function`, or its environment's folder
     title: str = Field("", max_length=60)  # what pages call it; empty: its name

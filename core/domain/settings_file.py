@@ -20,7 +20,7 @@ from core.domain.settings import ENV_PREFIX, TABLES, Settings, load
 
 FILE = "routescope.toml"
 ONLY_PUBLIC = "only_public"
-# A page could name what is executed, let in whoever asks, or send a scheduler what it executes.
+# With these a page could run programs, admit anybody, or send work to another scheduler.
 FIXED = tuple(
     name
     for name in Settings.model_fields

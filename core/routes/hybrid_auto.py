@@ -5,7 +5,7 @@ from core.routes.prelude import Answer, Need, Parameter, Query, Steps, route
 
 
 @route(
-    "Hybrid (measured weight)",
+    "Hybrid (auto)",
     family="hybrid",
     paper="Bruch, Gai & Ingber 2022, arXiv:2210.11934; known items: Azzopardi, de Rijke & Balog 2007, "
     "doi:10.1145/1277741.1277820",
@@ -26,7 +26,7 @@ def hybrid_auto(
         ),
     ] = 0.0,
 ) -> Answer:
-    """Add BM25 and cosine of every candidate, weighed as the corpus was measured to need.
+    """Add the BM25 score and the cosine of every candidate, with a weight measured for the corpus.
 
     The weight comes from known-item questions that are made of the corpus' own passages when it is indexed,
     so no labels are needed: see `core.corpus.known_items`.

@@ -18,10 +18,10 @@ ANY = "any other"  # in FIRES: each decision that no other pair names
 class Decided:
     """Base of outcomes with a `decision`, which subclasses declare as a Literal, and a `why`.
 
-    `SCORE` and `TEXT` name the fields with the score compared with `threshold`, and with the text to continue
-    with. `FIRES` pairs each decision that intervenes (spends calls, discards, abstains) with the one that
-    changes nothing. An audit runs a question with both. For a pair with `ANY`, only an intervention can be
-    reversed: the passive decision has no single opposite.
+    `SCORE` names the field with the score that is compared with `threshold`, `TEXT` the field with the next
+    text to search. `FIRES` pairs each decision that intervenes (spends calls, discards, abstains) with the
+    one that changes nothing. An audit runs a question with both. For a pair with `ANY`, only an
+    intervention can be reversed: the passive decision has no single opposite.
     """
 
     decision: str

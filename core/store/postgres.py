@@ -1,7 +1,7 @@
 """The store on PostgreSQL: a connection that takes the store's SQL, and the place it leads to.
 
-Every statement of the store is written once, in words that SQLite and PostgreSQL both have; where there are
-none, the module that asks tells the two apart. psycopg is imported by the first connection: a store in a file
+Every statement of the store is written once, in SQL that SQLite and PostgreSQL share; where they differ, the
+calling module has one for each. psycopg is imported by the first connection: a store in a file
 needs none of it.
 
 One transaction writes at a time, as in a file: each takes an advisory lock first. What the store reads before

@@ -12,6 +12,7 @@ from core.domain.format import milliseconds
 from core.domain.types import Run
 from core.engine.replay import texts
 from core.engine.request import FILTERS
+from core.evaluation.finding import count
 from core.store import SessionRow
 from ui.app import address, page_title, state
 from ui.app.markup import cut, md
@@ -67,7 +68,7 @@ def _link() -> None:
 def _head(run: Run) -> None:
     facts = [
         f"corpus {run.corpus}",
-        f"{len(run.results)} routes",
+        count(len(run.results), "routes"),
         milliseconds(run.wall_ms),
         _when(run.created),
         *[f"filter {one}" for one in texts(run.settings.get(FILTERS))],
@@ -129,7 +130,9 @@ def _open(run_id: str | None) -> None:
 
 
 def _named(row: SessionRow) -> str:
-    return f"{_when(row.created)} · {cut(row.question, 70)} · {row.corpus}, {len(row.routes)} routes"
+    return (
+        f"{_when(row.created)} · {cut(row.question, 70)} · {row.corpus}, {count(len(row.routes), 'routes')}"
+    )
 
 
 def _when(created: str) -> str:

@@ -1,4 +1,4 @@
-"""What the last action at a place did: a sentence, the way on, and Undo."""
+"""The result of the last action at a place: a sentence, the next step, and Undo."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What was stored for a question of the label set `set`: a complaint, a graded passage or an answer."""
+    """A complaint, grade or answer stored for a question of the label set `set`, with the state before it."""
 
     set: str
     question: Question

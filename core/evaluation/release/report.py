@@ -1,6 +1,4 @@
-"""The report of a release: which route, why, what it costs and does worse, how sure that is, and the facts
-behind it.
-"""
+"""The report of a release: the route, the reasons, its costs and losses, the certainty, and the evidence."""
 
 from __future__ import annotations
 
