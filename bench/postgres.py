@@ -92,7 +92,7 @@ def measure(size: int = SIZE) -> dict[str, Any]:
 
 def in_postgres(server: PostgresServer, made: Matrix, asked: Matrix) -> dict[str, Any]:
     """Fill, index and search."""
-    tables = served.table_names("bench", f"{len(made):016x}")
+    tables = served.IndexTables("bench", f"{len(made):016x}")
     told = {}
     with server.writing() as connection:
         served.prepare(connection, server)

@@ -297,13 +297,10 @@ class MemoryCorpus:
         ]
         return self._top(scores, k, 0.0, where)
 
-    def search_dense(self, vector: np.ndarray, k: int, where=()) -> tuple[Hit, ...]:
-        return self._top([float(s) for s in self.matrix @ vector], k, -2.0, where)
-
-    def search_dense_by(
-        self, vector: np.ndarray, k: int, *, exact: bool = False, effort: int = 0, where=()
+    def search_dense(
+        self, vector: np.ndarray, k: int, where=(), *, exact: bool = False, effort: int = 0
     ) -> tuple[Hit, ...]:
-        return self.search_dense(vector, k, where)
+        return self._top([float(s) for s in self.matrix @ vector], k, -2.0, where)
 
     def search_full_text(self, text: str, k: int, where=()) -> tuple[Hit, ...]:
         """How many of the words stand in it, whatever they are worth."""

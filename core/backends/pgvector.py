@@ -64,6 +64,7 @@ class PgVectorIndex:
 
     def __init__(self, server: PostgresServer, table: PassageTable, size: int) -> None:
         self._server, self._table, self.size, self.dim = server, table, size, table.dim
+        self.shape = size, table.dim  # of all vectors, as an array has it
 
     @property
     def kind(self) -> str:

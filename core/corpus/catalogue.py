@@ -11,7 +11,6 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +23,11 @@ from core.corpus.chunk import WHOLE, Chunking
 from core.corpus.corpus import Corpus, no_full_text
 from core.corpus.manifest import CorpusInfo
 from core.corpus.served import dsn_of, passages_of
-from core.corpus.source import Kind, Source, from_path, from_record, is_slug, slug
+from core.corpus.source import Known as Known
+from core.corpus.source import Source, State, from_path, from_record, is_slug, slug
 from core.corpus.types import Reading
 from core.domain.errors import BadInput, IndexDamaged, Unavailable
+from core.domain.needs import Need
 from core.domain.once import Recent
 from core.domain.postgres import Dsn
 from core.domain.program import COMMAND
@@ -49,26 +50,6 @@ BUILT_IN: Mapping[str, Source] = {source.name: source for source in _BUILT_IN}
 LOOK_AGAIN_S = 5.0  # a source is looked at for changes no more often
 _changed: Recent[tuple[Source, Path], tuple[float, bool]] = Recent(256)  # by index: when looked at, and found
 
-State = Literal["ready", "not built", "stale", "damaged"]
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """One corpus as a list shows it; `reason`: why it is not ready; `askable`: offered to ask. `chunking_of`:
-    the corpus whose source it has cut in another way, None for most.
-    """
-
-    name: str
-    title: str
-    kind: Kind
-    state: State
-    reason: str
-    source: str
-    askable: bool
-    fingerprint: str | None = None
-    info: CorpusInfo | None = None
-    chunking_of: str | None = None
-
 
 @dataclass(frozen=True, slots=True)
 class Current:
@@ -79,22 +60,6 @@ class Current:
     stamp: str  # the source's state, over the files of the endings in `read`
     read: tuple[str, ...]
     content: str  # a hash of the bytes of the source; empty if it was not made
-
-
-class InPlace(table.Table):
-    """A table in place as the catalogue lists it; it is ready if it can be read, which is checked every few
-    seconds.
-    """
-
-    def describe(self) -> Known:
-        """Describe the table."""
-        origin = self.source
-        base = Known(self.name, origin.title, origin.kind, "not built", "", origin.title, True)
-        try:
-            info = self.info()
-        except (BadInput, Unavailable) as error:
-            return replace(base, reason=str(error))
-        return replace(base, state="ready", fingerprint=info.fingerprint, info=info)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,28 +123,20 @@ class Indexed:
             log.warning("%s cannot be read, so the corpus counts as not built: %s", self.name, error)
             return None
 
-    def no_bm25(self) -> str | None:
-        """Return None: every index has one."""
-        return None
-
-    def no_full_text(self) -> str | None:
-        """Explain why an index in files has no full-text search of PostgreSQL; None for one there."""
+    def lacks(self) -> dict[Need, str]:
+        """Explain which searches by default the index does not have. Opens nothing."""
         found = current(self.name, self.settings)
-        return None if found is not None and found.source.place else no_full_text(self.name)
-
-    def missing_vectors(self) -> str | None:
-        """Explain why searches for meaning cannot use its vectors by default, or None. Opens nothing."""
-        found = current(self.name, self.settings)
+        lacks = {} if found and found.source.place else {Need.FULL_TEXT: no_full_text(self.name)}
         if found is None or found.source.embedders:
-            return None
+            return lacks
         try:
             info = manifest.read(found.folder)[0]
         except IndexDamaged:
-            return None  # opening it reports the damage
+            return lacks  # opening it reports the damage
         wanted = embedder_identity(self.settings.embedder, self.settings)
         if wanted in (one.embedder_identity for one in (info, *further(info, self.settings))):
-            return None
-        return lacks(self.settings.embedder, info, self.settings)
+            return lacks
+        return {**lacks, Need.VECTORS: missing_vectors(self.settings.embedder, info, self.settings)}
 
     def open(self) -> Corpus:
         """Open the active index. Raises IndexDamaged, BadInput for an unknown name, Unavailable if it is not
@@ -203,12 +160,12 @@ class Indexed:
         return corpus
 
 
-Held = Indexed | InPlace  # a corpus by name, before it is opened
+Held = Indexed | table.Table  # a corpus by name, before it is opened
 
 
 def held(name: str, settings: Settings) -> Held:
     """Return the corpus of that name, whose kind is decided here alone."""
-    return InPlace(name, settings) if name in table.names(settings) else Indexed(name, settings)
+    return table.Table(name, settings) if name in table.names(settings) else Indexed(name, settings)
 
 
 def current_fingerprint(name: str, *, settings: Settings) -> str | None:
@@ -312,7 +269,7 @@ def _known(what: str | Path, settings: Settings, known_only: bool) -> Source | N
     """Return the known corpus called `what` or built from the path `what`, or None for a new path."""
     if isinstance(what, str):
         if what in table.names(settings):
-            return InPlace(what, settings).source
+            return table.Table(what, settings).source
         if what in BUILT_IN:
             return _built_in(what, settings)
         base, key = variants.base_of(what), variants.key_of(what)
@@ -470,7 +427,7 @@ def recorded(found: Current) -> CorpusInfo:
     return info
 
 
-def lacks(embedder: str, info: CorpusInfo, settings: Settings) -> str:
+def missing_vectors(embedder: str, info: CorpusInfo, settings: Settings) -> str:
     """Why the vectors of an embedder cannot be searched in a corpus, and how to get them."""
     there = ", ".join(embedders_of(info, settings))
     has = f"corpus {info.name} has no vectors of embedder {embedder}, only those of {there}"

@@ -243,22 +243,20 @@ class Corpus:
         """Why no passage shares a term with `text`, as a clause."""
         return self._words.why_nothing(text)
 
-    def search_dense(self, vector: Vector, k: int, where: Sequence[Filter] = ()) -> Ranking:
-        """Return the `k` passages nearest to `vector`, shape (dim,), by inner product; for conditions see
-        `search_dense_by`.
-        """
-        if where:
-            self._fits(vector)
-            return self.search_dense_by(vector, k, where=where)
-        return self.search_dense_many(vector[None, :], k)[0]
-
-    def search_dense_by(
-        self, vector: Vector, k: int, *, exact: bool = False, effort: int = 0, where: Sequence[Filter] = ()
+    def search_dense(
+        self,
+        vector: Vector,
+        k: int,
+        where: Sequence[Filter] = (),
+        *,
+        exact: bool = False,
+        effort: int = 0,
     ) -> Ranking:
-        """`search_dense`, without approximation where it is `exact`, or by a graph at another `effort`
-        (ef_search; 0 for the usual one). Only passages that meet every condition of `where` are found: then
-        the search of a corpus in files is exact.
+        """Return the `k` passages nearest to `vector`, shape (dim,), by inner product, without approximation
+        if `exact`, or by a graph at another `effort` (ef_search; 0 for the usual one). Only passages that
+        meet every condition of `where` are found: then the search of a corpus in files is exact.
         """
+        self._fits(vector)
         index = self._nearest()
         if isinstance(index, PgVectorIndex):
             if exact:
@@ -285,12 +283,8 @@ class Corpus:
             return [() for _ in vectors]
         self._fits(vectors)
         if where:
-            return [self.search_dense_by(vector, k, where=where) for vector in vectors]
+            return [self.search_dense(vector, k, where) for vector in vectors]
         return [self._hits(rows) for rows in self._nearest().search_many(vectors, k)]
-
-    def search_exact(self, vector: Vector, k: int) -> Ranking:
-        """`search_dense` without approximation: what the index is measured against."""
-        return self._hits(self._nearest().search_exact(vector, k)) if self.size else ()
 
     def explain(self, text: str, passage_id: str) -> dict[str, float]:
         """Return the contribution of each word of `text` to the BM25 score of a passage; they sum to the

@@ -22,6 +22,7 @@ import numpy as np
 from core.backends.array_files import unwritable
 from core.backends.base import Embedder
 from core.backends.embedder import embedder_identity, load_embedder
+from core.backends.pgvector import PgVectorIndex
 from core.corpus import build as builder
 from core.corpus import catalogue, endings, manifest, served, variants
 from core.corpus.build import Progress
@@ -170,7 +171,7 @@ def by_embedder(corpus: Corpus, embedder: str, *, settings: Settings) -> Corpus:
             return Further(corpus, found)
     except IndexDamaged as error:
         log.warning("%s; it is not used", error)
-    raise Unavailable(catalogue.lacks(name, corpus.info, settings))
+    raise Unavailable(catalogue.missing_vectors(name, corpus.info, settings))
 
 
 def folder_of(corpus: str, identity: str, settings: Settings) -> Path:
@@ -276,7 +277,7 @@ def _is_whole(folder: Path, source: Source, place: served.Place | None) -> bool:
     return info.place == source.place and (place is None or place.known(info.fingerprint) is not None)
 
 
-def _served_vectors(folder: Path, settings: Settings) -> tuple[Keys, served.Former] | None:
+def _served_vectors(folder: Path, settings: Settings) -> tuple[Keys, PgVectorIndex] | None:
     """Return the keys and vectors of an earlier index in a database; None for an index in files or a deleted
     one.
     """

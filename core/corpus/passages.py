@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,15 +96,12 @@ def write(documents: Iterable[Cut], chunking: Chunking, file: Path) -> tuple[int
 
 
 class Stored(Protocol):
-    """The passages of an index, in a file or elsewhere; see `PassageStore`."""
+    """The passages of an index, in a file or a database; those read lately are kept. Safe in threads."""
+
+    _passages: Recent[int, Passage]  # by row
+    _rows: Recent[str, int]  # by id
 
     def close(self) -> None: ...
-
-    def at(self, rows: Sequence[int]) -> dict[int, Passage]: ...
-
-    def by_ids(self, ids: Sequence[str]) -> dict[str, Passage]: ...
-
-    def row(self, id: str) -> int | None: ...
 
     def document(self, id: str) -> tuple[Document, list[Passage]] | None: ...
 
@@ -120,6 +117,30 @@ class Stored(Protocol):
 
     def everything(self) -> Iterator[tuple[int, Passage, Mapping[str, str]]]: ...
 
+    def size(self) -> tuple[int, int]: ...
+
+    def _read(self, by: Literal["row", "id"], values: Sequence[Any]) -> Iterable[tuple[int, Passage]]: ...
+
+    def at(self, rows: Sequence[int]) -> dict[int, Passage]:
+        """Return the passages of `rows` by row."""
+        found = {row: passage for row in rows if (passage := self._passages.get(row)) is not None}
+        return found | dict(self._kept("row", [row for row in rows if row not in found]))
+
+    def by_ids(self, ids: Sequence[str]) -> dict[str, Passage]:
+        """Return the passages of `ids` by id; unknown ones are omitted."""
+        return {passage.id: passage for passage in self.at(self.rows_of(ids)).values()}
+
+    def rows_of(self, ids: Sequence[str]) -> list[int]:
+        """Return the rows of `ids`, without those of unknown ids."""
+        known = {id: row for id in ids if (row := self._rows.get(id)) is not None}
+        others = self._kept("id", [id for id in ids if id not in known])
+        known |= {passage.id: row for row, passage in others}
+        return [known[id] for id in ids if id in known]
+
+    def row(self, id: str) -> int | None:
+        """Return the row of a passage, or None if the id is unknown."""
+        return next(iter(self.rows_of([id])), None)
+
     def texts(self) -> Iterator[str]:
         """Yield the searched text of each passage, in the order of rows."""
         return (searchable(passage.title, passage.text) for _, passage, _ in self.everything())
@@ -129,7 +150,13 @@ class Stored(Protocol):
         found = self.at(rows)
         return [searchable(found[row].title, found[row].text) for row in rows]
 
-    def size(self) -> tuple[int, int]: ...
+    def _kept(self, by: Literal["row", "id"], values: Sequence[Any]) -> Iterator[tuple[int, Passage]]:
+        """Read passages, AT_ONCE at a time, and keep them."""
+        for start in range(0, len(values), AT_ONCE):
+            for row, passage in self._read(by, values[start : start + AT_ONCE]):
+                self._passages[row] = passage
+                self._rows[passage.id] = row
+                yield row, passage
 
 
 class PassageStore(Stored):
@@ -147,32 +174,6 @@ class PassageStore(Stored):
         """Let go of the file."""
         while self._idle:
             self._idle.pop().close()
-
-    def at(self, rows: Sequence[int]) -> dict[int, Passage]:
-        """Return the passages of `rows` by row."""
-        found = {row: passage for row in rows if (passage := self._passages.get(row)) is not None}
-        found.update(self._read("p.row", [row for row in rows if row not in found]))
-        return found
-
-    def by_ids(self, ids: Sequence[str]) -> dict[str, Passage]:
-        """Return the passages of `ids` by id; unknown ones are omitted."""
-        found = {}
-        for id in ids:
-            row = self._rows.get(id)
-            if row is not None and (passage := self._passages.get(row)) is not None:
-                found[id] = passage
-        found.update((p.id, p) for _, p in self._read("p.id", [id for id in ids if id not in found]))
-        return found
-
-    def row(self, id: str) -> int | None:
-        """Return the row of a passage, or None if the id is unknown."""
-        row = self._rows.get(id)
-        if row is None:
-            found = self._one("SELECT row FROM passages WHERE id = ?", id)
-            row = None if found is None else int(found[0])
-            if row is not None:
-                self._rows[id] = row
-        return row
 
     def document(self, id: str) -> tuple[Document, list[Passage]] | None:
         """Return a document with its passages in order, or None if the id is unknown."""
@@ -231,12 +232,6 @@ class PassageStore(Stored):
             for *found, meta in db.execute(f"SELECT {COLUMNS}, d.meta {FROM} ORDER BY p.row"):
                 yield found[0], Passage(*found[1:]), json.loads(meta)
 
-    def texts(self) -> Iterator[str]:
-        """Yield the searched text of each passage, in the order of rows."""
-        with self._reading() as db:
-            for title, text in db.execute(f"SELECT d.title, p.text {FROM} ORDER BY p.row"):
-                yield searchable(title, text)
-
     def size(self) -> tuple[int, int]:
         """Return the number of passages, and the bytes (UTF-8) of their texts and titles."""
         bytes_ = "coalesce(sum(length(CAST(d.title AS BLOB)) + 1 + length(CAST(p.text AS BLOB))), 0)"
@@ -247,18 +242,11 @@ class PassageStore(Stored):
         with self._reading() as db:
             return db.execute(query, values).fetchone()
 
-    def _read(self, column: str, values: Sequence[Any]) -> Iterator[tuple[int, Passage]]:
-        """Yield the passages with one of `values` in `column`, each with its row."""
-        for start in range(0, len(values), AT_ONCE):
-            some = values[start : start + AT_ONCE]
-            marks = ",".join("?" * len(some))
-            with self._reading() as db:
-                rows = db.execute(f"SELECT {COLUMNS} {FROM} WHERE {column} IN ({marks})", some).fetchall()
-            for row, *rest in rows:
-                passage = Passage(*rest)
-                self._passages[row] = passage
-                self._rows[passage.id] = row
-                yield row, passage
+    def _read(self, by: Literal["row", "id"], values: Sequence[Any]) -> list[tuple[int, Passage]]:
+        marks = ",".join("?" * len(values))
+        with self._reading() as db:
+            found = db.execute(f"SELECT {COLUMNS} {FROM} WHERE p.{by} IN ({marks})", values).fetchall()
+        return [(row, Passage(*rest)) for row, *rest in found]
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:

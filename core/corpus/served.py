@@ -9,12 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +49,6 @@ Documents = Iterable[tuple[str, str, str, Mapping[str, str]]]  # id, title, text
 Passages = Iterable[tuple[int, Passage, Mapping[str, str]]]
 SAMPLE, SAMPLE_S = 200, 60.0  # passages used as questions to measure recall, and the longest it may take
 AT_ONCE = 500  # rows fetched together
-LOOK_S = 1.0  # between two looks at how far an index is
 _given: dict[str, Dsn] = {}  # addresses that this process was given with a password, by the one without
 
 
@@ -119,23 +116,6 @@ class ServedPassages(Stored):
         """Let go of the connections that nobody uses."""
         self._server.close()
 
-    def at(self, rows: Sequence[int]) -> dict[int, Passage]:
-        """Return the passages of `rows` by row."""
-        found = {row: passage for row in rows if (passage := self._passages.get(row)) is not None}
-        wanted = [row for row in rows if row not in found]
-        keys = self._keys(wanted)
-        for start in range(0, len(keys), AT_ONCE):
-            found.update(self._read("{match}", (keys[start : start + AT_ONCE],)))
-        return found
-
-    def by_ids(self, ids: Sequence[str]) -> dict[str, Passage]:
-        """Return the passages of `ids` by id; unknown ones are omitted."""
-        return {passage.id: passage for passage in self.at(self._rows_of(ids)).values()}
-
-    def row(self, id: str) -> int | None:
-        """Return the row of a passage, or None if the id is unknown."""
-        return next(iter(self._rows_of([id])), None)
-
     def document(self, id: str) -> tuple[Document, list[Passage]] | None:
         """Return a document with its passages in order, or None if the id is unknown."""
         statement = "SELECT title, text, meta FROM {documents} WHERE id = %s"
@@ -143,13 +123,13 @@ class ServedPassages(Stored):
         if not found:
             return None
         title, text, meta = found[0]
-        pieces = [one for _, one in self._read("document = %s ORDER BY start", (escaped(id),))]
+        pieces = [one for _, one in self._found("document = %s ORDER BY start", (escaped(id),))]
         return Document(id, unescaped(title), unescaped(text), metadata(meta)), pieces
 
     def spanning(self, document: str, start: int, end: int) -> list[Passage]:
         """Return the passages of a document with characters in [start, end), in order."""
         where = "document = %s AND start < %s AND stop > %s ORDER BY start"
-        return [one for _, one in self._read(where, (escaped(document), end, start))]
+        return [one for _, one in self._found(where, (escaped(document), end, start))]
 
     def documents(self, holding: str = "", after: str = "", limit: int = 100) -> list[Listed]:
         """Up to `limit` documents by id, from the one behind `after`, whose id or title holds `holding`."""
@@ -216,22 +196,15 @@ class ServedPassages(Stored):
     def _row(self, key: Any) -> int:
         return int(key)
 
-    def _rows_of(self, ids: Sequence[str]) -> list[int]:
-        known = {id: row for id in ids if (row := self._rows.get(id)) is not None}
-        others = [escaped(id) for id in ids if id not in known]
-        if others:
-            known |= {passage.id: row for row, passage in self._read("id = ANY(%s)", (others,))}
-        return [known[id] for id in ids if id in known]
+    def _read(self, by: Literal["row", "id"], values: Sequence[Any]) -> list[tuple[int, Passage]]:
+        if by == "row":
+            return self._found("{match}", (self._keys(values),))
+        return self._found("id = ANY(%s)", (list(map(escaped, values)),))
 
-    def _read(self, where: str, values: tuple[Any, ...]) -> list[tuple[int, Passage]]:
+    def _found(self, where: str, values: tuple[Any, ...]) -> list[tuple[int, Passage]]:
         """Return the passages that match `where`, each with its row."""
-        rows = []
-        for key, *rest in self._fetch("SELECT {select} FROM {relation} AS p WHERE " + where, values):
-            row, passage = self._row(key), self._passage(rest)
-            self._passages[row] = passage
-            self._rows[passage.id] = row
-            rows.append((row, passage))
-        return rows
+        found = self._fetch("SELECT {select} FROM {relation} AS p WHERE " + where, values)
+        return [(self._row(key), self._passage(rest)) for key, *rest in found]
 
     def _fetch(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
         made = self._statement(statement)
@@ -251,23 +224,13 @@ def metadata(found: Any) -> dict[str, str]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
-    """The tables of one index."""
+class IndexTables:
+    """The tables of one index: PostgreSQL allows names of 63 bytes, a corpus' name has up to 80."""
 
-    passages: str
-    documents: str
-
-
-def table_names(corpus: str, fingerprint: str) -> Names:
-    """Return the names of an index' tables: PostgreSQL allows 63 bytes, a corpus' name up to 80."""
-    key = f"{hashlib.sha256(corpus.encode()).hexdigest()[:8]}_{fingerprint}"
-    return Names(f"passages_{key}", f"documents_{key}")
-
-
-def relation(table: str) -> Composable:
-    """Quote one of our tables."""
-    return quoted(SCHEMA, table)
+    def __init__(self, corpus: str, fingerprint: str) -> None:
+        key = f"{hashlib.sha256(corpus.encode()).hexdigest()[:8]}_{fingerprint}"
+        self.passages, self.documents = f"passages_{key}", f"documents_{key}"
+        self.parts = {"p": quoted(SCHEMA, self.passages), "d": quoted(SCHEMA, self.documents)}
 
 
 def _has_indexes(connection: Connection) -> bool:
@@ -319,7 +282,7 @@ def configuration(connection: Connection, language: str) -> str:
 
 def fill(
     connection: Connection,
-    tables: Names,
+    tables: IndexTables,
     documents: Documents,
     passages: Passages,
     vectors: Matrix,
@@ -328,8 +291,7 @@ def fill(
 ) -> None:
     """Make the tables and put all into them; `vectors`, shape (n, dim), in the order of rows."""
     count, dim = vectors.shape
-    parts: dict[str, Any] = {"p": relation(tables.passages), "d": relation(tables.documents)}
-    parts |= {"dim": dim, "language": language, "most": WORDS_OF}
+    parts: dict[str, Any] = {**tables.parts, "dim": dim, "language": language, "most": WORDS_OF}
     for statement in (
         "DROP TABLE IF EXISTS {p}, {d}",
         'CREATE TABLE {d} (id text COLLATE "C" NOT NULL, title text NOT NULL, text text NOT NULL,'
@@ -340,23 +302,35 @@ def fill(
         " (to_tsvector({language}::regconfig, left(title || ' ' || text, {most}))) STORED)",
     ):
         connection.execute(compose(statement, **parts))
-    rows = (_record(_text(id), _text(title), _text(text), _json(meta)) for id, title, text, meta in documents)
-    _copied(connection, parts["d"], "id, title, text, meta", rows)
-    head = struct.pack(">HH", dim, 0)
 
-    def records() -> Iterator[bytes]:
+    def records() -> Iterator[tuple[Any, ...]]:
+        head = struct.pack(">HH", dim, 0)
         for row, passage, meta in passages:
             tick(row, count)
-            texts = map(_text, (passage.id, passage.doc_id, passage.title, passage.text))
-            numbers = (struct.pack(">i", one) for one in (passage.start, passage.end))
+            texts = map(escaped, (passage.id, passage.doc_id, passage.title, passage.text))
             vector = head + vectors[row].astype(">f4").tobytes()
-            yield _record(struct.pack(">i", row), *texts, *numbers, _json(meta), vector)
+            yield row, *texts, passage.start, passage.end, _json(meta), vector
 
-    _copied(connection, parts["p"], "row, id, document, title, text, start, stop, meta, vector", records())
+    texts = ((escaped(id), escaped(title), escaped(text), _json(meta)) for id, title, text, meta in documents)
+    # A copy in binary form takes a third of the time of text for vectors. "bytea": bytes as they are.
+    for table, columns, kinds, rows in (
+        ("{d}", "id, title, text, meta", "text text text bytea", texts),
+        (
+            "{p}",
+            "row, id, document, title, text, start, stop, meta, vector",
+            "int4 text text text text int4 int4 bytea bytea",
+            records(),
+        ),
+    ):
+        copying = compose(f"COPY {table} ({columns}) FROM STDIN (FORMAT binary)", **tables.parts)
+        with connection.cursor() as cursor, cursor.copy(copying) as copy:
+            copy.set_types(kinds.split())
+            for row in rows:
+                copy.write_row(row)
     tick(count, count)
 
 
-def add_keys(connection: Connection, tables: Names) -> None:
+def add_keys(connection: Connection, tables: IndexTables) -> None:
     """Create the indexes for finding passages by row, id, document, word and metadata."""
     for statement in (
         "ALTER TABLE {p} ADD PRIMARY KEY (row)",
@@ -366,11 +340,10 @@ def add_keys(connection: Connection, tables: Names) -> None:
         "ALTER TABLE {d} ADD PRIMARY KEY (id)",
         "ANALYZE {p}, {d}",
     ):
-        made = compose(statement, p=relation(tables.passages), d=relation(tables.documents))
-        connection.execute(made)
+        connection.execute(compose(statement, **tables.parts))
 
 
-def add_graph(connection: Connection, tables: Names, dim: int, memory_mb: int) -> None:
+def add_graph(connection: Connection, tables: IndexTables, dim: int, memory_mb: int) -> None:
     """Create the HNSW graph of the vectors."""
     if dim > MOST_DIMENSIONS:
         raise BadInput(
@@ -378,9 +351,8 @@ def add_graph(connection: Connection, tables: Names, dim: int, memory_mb: int) -
             "the setting exact_below above the number of passages to search exactly"
         )
     connection.execute("SELECT set_config('maintenance_work_mem', %s, true)", (f"{memory_mb}MB",))
-    how = "USING hnsw (vector vector_ip_ops) WITH (m = {m}, ef_construction = {effort})"
-    table = relation(tables.passages)
-    connection.execute(compose(f"CREATE INDEX ON {{table}} {how}", table=table, m=LINKS, effort=BUILD_EFFORT))
+    how = "CREATE INDEX ON {p} USING hnsw (vector vector_ip_ops) WITH (m = {m}, ef_construction = {effort})"
+    connection.execute(compose(how, p=tables.parts["p"], m=LINKS, effort=BUILD_EFFORT))
 
 
 def activate(connection: Connection, corpus: str, fingerprint: str, info: Mapping[str, Any]) -> None:
@@ -392,18 +364,7 @@ def activate(connection: Connection, corpus: str, fingerprint: str, info: Mappin
     )
 
 
-def drop_tables(connection: Connection, corpus: str, keep: str = "") -> None:
-    """Delete the indexes of a corpus but the one with fingerprint `keep`."""
-    if not _has_indexes(connection):
-        return
-    gone = f"DELETE FROM {SCHEMA}.indexes WHERE name = %s AND fingerprint <> %s RETURNING fingerprint"
-    for (fingerprint,) in connection.execute(gone, (corpus, keep)).fetchall():
-        tables = table_names(corpus, fingerprint)
-        names = {"p": relation(tables.passages), "d": relation(tables.documents)}
-        connection.execute(compose("DROP TABLE IF EXISTS {p}, {d}", **names))
-
-
-def table_size(connection: Connection, tables: Names) -> int:
+def table_size(connection: Connection, tables: IndexTables) -> int:
     """Return the bytes on the server, indexes included."""
     found: int = connection.execute(
         "SELECT coalesce(sum(pg_total_relation_size(c)), 0)::bigint FROM unnest(%s::regclass[]) AS c",
@@ -413,11 +374,11 @@ def table_size(connection: Connection, tables: Names) -> int:
 
 
 def search_of(
-    server: PostgresServer, tables: Names, count: int, dim: int, language: str, kind: str
+    server: PostgresServer, tables: IndexTables, count: int, dim: int, language: str, kind: str
 ) -> PgVectorIndex:
     """Open the search of an index; `kind` is "hnsw", or "flat" for exact search."""
     table = PassageTable(
-        relation=relation(tables.passages),
+        relation=tables.parts["p"],
         key=quoted("row"),
         match=compose("row = ANY(%s)"),
         vector=quoted("vector"),
@@ -432,44 +393,20 @@ def search_of(
     return PgVectorIndex(server, table, count)
 
 
-def _copied(connection: Connection, table: Composable, columns: str, rows: Iterable[bytes]) -> None:
-    """Send rows by COPY in its binary form, which takes a third of the time of text for vectors."""
-    statement = compose(f"COPY {{table}} ({columns}) FROM STDIN (FORMAT binary)", table=table)
-    with connection.cursor() as cursor, cursor.copy(statement) as copy:
-        copy.write(b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0))
-        waiting: list[bytes] = []
-        for row in rows:
-            waiting.append(row)
-            if len(waiting) == BATCH:
-                copy.write(b"".join(waiting))
-                waiting.clear()
-        copy.write(b"".join(waiting) + struct.pack(">h", -1))
-
-
-def _record(*fields: bytes) -> bytes:
-    return struct.pack(">h", len(fields)) + b"".join(
-        part for one in fields for part in (struct.pack(">i", len(one)), one)
-    )
-
-
-def _text(text: str) -> bytes:
-    return escaped(text).encode()
-
-
 def _json(meta: Mapping[str, str]) -> bytes:
     kept = {escaped(name): escaped(value) for name, value in meta.items()}
     return b"\x01" + json.dumps(kept, ensure_ascii=False).encode()
 
 
-def shape_of(tables: Names) -> Shape:
+def shape_of(tables: IndexTables) -> Shape:
     """Return the SQL for reading the passages of an index built here."""
     return Shape(
-        relation=relation(tables.passages),
+        relation=tables.parts["p"],
         select=compose("row, id, document, title, text, start, stop"),
         key=compose("row"),
         match=compose("row = ANY(%s)"),
         meta=compose("meta"),
-        documents=relation(tables.documents),
+        documents=tables.parts["d"],
     )
 
 
@@ -478,7 +415,7 @@ def passages_of(folder: Path, info: manifest.CorpusInfo, dsn: Dsn | None) -> Pas
     if not info.place:
         return PassageStore(folder / manifest.PASSAGES)
     server = server_of(dsn or Dsn(info.place))
-    return ServedPassages(server, shape_of(table_names(info.name, info.fingerprint)))
+    return ServedPassages(server, shape_of(IndexTables(info.name, info.fingerprint)))
 
 
 class ServedCorpus(Corpus):
@@ -488,7 +425,7 @@ class ServedCorpus(Corpus):
         self._folder = folder
         info = manifest.verify(folder)
         server = server_of(dsn_of(info.name, info.place, settings))
-        tables = table_names(info.name, info.fingerprint)
+        tables = IndexTables(info.name, info.fingerprint)
         known = server.read(lambda connection: record_of(connection, info.name, info.fingerprint))
         if known is None:
             raise Unavailable(
@@ -511,14 +448,12 @@ class Place:
         """Return the record of a complete index in the database, or None."""
         return self.server.read(lambda c: record_of(c, self.name, fingerprint))
 
-    def vectors(self, info: manifest.CorpusInfo) -> Former | None:
-        """Return the vectors of an earlier index, or None if it no longer exists."""
-        known = self.known(info.fingerprint)
-        if known is None:
+    def vectors(self, info: manifest.CorpusInfo) -> PgVectorIndex | None:
+        """Return the vectors of an earlier index by rows, or None if it no longer exists."""
+        if self.known(info.fingerprint) is None:
             return None
-        tables = table_names(self.name, info.fingerprint)
-        index = search_of(self.server, tables, info.passages, info.dim, "simple", "flat")
-        return Former(index, (info.passages, info.dim))
+        tables = IndexTables(self.name, info.fingerprint)
+        return search_of(self.server, tables, info.passages, info.dim, "simple", "flat")
 
     def put(
         self,
@@ -535,7 +470,7 @@ class Place:
 
         What is interrupted leaves nothing behind. Raises Unavailable, BadInput, Cancelled.
         """
-        tables, recall = table_names(self.name, fingerprint), 1.0
+        tables, recall = IndexTables(self.name, fingerprint), 1.0
         count, dim = vectors.shape
         with self.server.writing(stages.cancel) as connection:
             prepare(connection, self.server)
@@ -547,7 +482,7 @@ class Place:
             if approximate:
                 # A graph that does not fit into memory takes many times as long to build.
                 memory = int(min(MOST_MEMORY_MB, max(64, count * (4 * dim + 500) * 1.2 / 2**20)))
-                with stages.stage("index vectors"), self._watched(connection, stages):
+                with stages.stage("index vectors"):
                     add_graph(connection, tables, dim, memory)
             size = table_size(connection, tables)
             told = {"words": words, "recall": recall, "bytes": size, "dim": dim}
@@ -565,47 +500,12 @@ class Place:
     def clear(self, keep: str = "") -> None:
         """Delete the tables of this corpus but those of the index `keep`."""
         with self.server.writing() as connection:
-            drop_tables(connection, self.name, keep)
-
-    @contextmanager
-    def _watched(self, connection: Connection, stages: Stages) -> Iterator[None]:
-        """Report the progress of the index as the server reports it."""
-        ended, process = threading.Event(), connection.info.backend_pid
-
-        def look() -> None:
-            statement = "SELECT blocks_done, blocks_total FROM pg_stat_progress_create_index WHERE pid = %s"
-            while not ended.wait(LOOK_S):
-                try:
-                    found = self.server.read(lambda c: c.execute(statement, (process,)).fetchone())
-                except Unavailable:
-                    return  # the connection that makes the index says so
-                if found and found[1]:
-                    stages.progress("index vectors", *found)
-
-        watcher = threading.Thread(target=look, daemon=True)
-        watcher.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            watcher.join()
-
-
-@dataclass(frozen=True)
-class Former:
-    """Vectors of an earlier index by rows, fetched when they are taken over."""
-
-    index: PgVectorIndex
-    shape: tuple[int, int]
-    at_once: int = field(default=1_000)
-
-    def __getitem__(self, rows: Any) -> Matrix:
-        """Shape (n, dim)."""
-        wanted = np.asarray(rows).tolist()
-        parts = [
-            self.index[wanted[start : start + self.at_once]] for start in range(0, len(wanted), self.at_once)
-        ]
-        return np.concatenate(parts) if parts else np.empty((0, self.shape[1]), np.float32)
+            if not _has_indexes(connection):
+                return
+            gone = f"DELETE FROM {SCHEMA}.indexes WHERE name = %s AND fingerprint <> %s RETURNING fingerprint"
+            for (fingerprint,) in connection.execute(gone, (self.name, keep)).fetchall():
+                parts = IndexTables(self.name, fingerprint).parts
+                connection.execute(compose("DROP TABLE IF EXISTS {p}, {d}", **parts))
 
 
 def _documents(store: PassageStore) -> Iterator[tuple[str, str, str, Mapping[str, str]]]:

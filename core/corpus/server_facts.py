@@ -33,8 +33,8 @@ def of(known: catalogue.Known, settings: Settings) -> Facts:
     dsn = dsn_of(known.name, known.info.place, settings)
     in_place = known.kind == "table"
     needed = "SELECT" if in_place else "SELECT, INSERT, DELETE"
-    named = table.look(known.name, settings).oid if in_place else None
-    tables = served.table_names(known.name, known.info.fingerprint)
+    named = table.Table(known.name, settings).look().oid if in_place else None
+    tables = served.IndexTables(known.name, known.info.fingerprint)
 
     def read(connection: Connection) -> tuple[Any, ...]:
         built = f"{served.SCHEMA}.{tables.passages}"

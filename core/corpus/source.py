@@ -20,6 +20,7 @@ from core.corpus import endings
 from core.corpus.chunk import WHOLE, Chunking, is_key, spans
 from core.corpus.load import is_beir, readable_files
 from core.corpus.load_report import LoadReport
+from core.corpus.manifest import CorpusInfo
 from core.corpus.reading import read
 from core.corpus.table_files import ENDINGS as DATABASES
 from core.corpus.types import READINGS, Cut, FileRecord, Reading
@@ -27,6 +28,7 @@ from core.domain.errors import BadInput
 from core.domain.settings import Settings
 
 Kind = Literal["built-in", "snapshot", "indexed", "table"]
+State = Literal["ready", "not built", "stale", "damaged"]
 LONGEST_NAME = 80
 MOST_HASHED = 500_000_000  # bytes of a source whose bytes are compared when its files were written again
 USUAL = Reading()
@@ -107,6 +109,24 @@ class Source:
         """Return the stored record, so that the corpus can be refreshed without naming its source again."""
         found: dict[str, Any] = _SOURCE.dump_python(self, mode="json")
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """One corpus as a list shows it; `reason`: why it is not ready; `askable`: offered to ask. `chunking_of`:
+    the corpus whose source it has cut in another way, None for most.
+    """
+
+    name: str
+    title: str
+    kind: Kind
+    state: State
+    reason: str
+    source: str
+    askable: bool
+    fingerprint: str | None = None
+    info: CorpusInfo | None = None
+    chunking_of: str | None = None
 
 
 _SOURCE = TypeAdapter(Source)

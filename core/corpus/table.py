@@ -11,7 +11,6 @@ import hashlib
 import itertools
 import json
 import logging
-import shutil
 import tempfile
 import time
 from bisect import bisect_left
@@ -42,9 +41,10 @@ from core.corpus.served import (
     metadata,
     server_of,
 )
-from core.corpus.source import Source, is_slug
+from core.corpus.source import Known, Source, is_slug
 from core.corpus.types import Document
 from core.domain.errors import BadInput, RouteScopeError, Unavailable
+from core.domain.needs import Need
 from core.domain.once import Once
 from core.domain.postgres import Dsn, escaped, unescaped
 from core.domain.program import COMMAND
@@ -62,7 +62,6 @@ BM25_UP_TO = 100_000  # passages whose texts are indexed in memory
 WORDS_UP_TO = 50_000  # passages that full text searches without an index of the server's
 SAMPLE, SAMPLE_S = 100, 10.0  # passages used as questions to measure recall, and the longest it may take
 TEXTS = ("text", "character varying", "character")
-OWN = (("id", "own"), ("vector", "vector"))  # columns of the settings, and what they are called when searched
 OPERATORS = {"ip": "<#>", "cosine": "<=>", "l2": "<->"}
 
 
@@ -70,6 +69,7 @@ OPERATORS = {"ip": "<#>", "cosine": "<=>", "l2": "<->"}
 class Found:
     """The state of a table, enough to detect a change."""
 
+    spec: CorpusSettings
     oid: int
     table: tuple[str, ...]
     types: Mapping[str, str]  # of the columns, by name
@@ -80,46 +80,118 @@ class Found:
     language: str  # its configuration
     fingerprint: str
 
+    def rows(self, columns: Composable) -> Composable:
+        """Return SQL for `columns` of the rows that are passages: those with an id, a text and a vector."""
+        id, text, vector = map(quoted, (self.spec.id, self.spec.text, self.spec.vector))
+        return compose(
+            "(SELECT {columns} FROM {table} WHERE {id} IS NOT NULL AND {text} IS NOT NULL"
+            " AND {v} IS NOT NULL)",
+            **{"columns": columns, "table": quoted(*self.table), "id": id, "text": text, "v": vector},
+        )
+
+    def is_json(self, column: str) -> bool:
+        """Return True if a column holds objects."""
+        return self.types[column] in ("json", "jsonb")
+
+    def match(self) -> Composable:
+        """Return the test whether an id is among a list, compared in its own type, so that its index
+        applies.
+        """
+        return compose("own = ANY(%s::text[]::" + self.types[self.spec.id].replace("%", "%%") + "[])")
+
+    def shape(self) -> Shape:
+        """Return the SQL for reading passages from the table."""
+        spec = self.spec
+        title = quoted(spec.title) if spec.title else compose("NULL::text")
+        plain = [name for name in spec.metadata if not self.is_json(name)]
+        pairs = [compose("{name}::text, {column}", name=literal(one), column=quoted(one)) for one in plain]
+        part = "CASE jsonb_typeof({o}::jsonb) WHEN 'object' THEN {o}::jsonb ELSE '{{}}'::jsonb END"
+        objects = [compose(part, o=quoted(name)) for name in spec.metadata if name not in plain]
+        meta = [compose("jsonb_build_object({pairs})", pairs=_joined(", ", pairs)), *objects]
+        columns = compose(
+            "{id} AS own, {id}::text AS id, coalesce({title}, '') AS title, left({text}, {most}) AS text,"
+            " 0 AS start, least(char_length({text}), {most}) AS stop, {meta} AS meta",
+            **{"id": quoted(spec.id), "text": quoted(spec.text), "title": title},
+            meta=_joined(" || ", meta),
+            most=LONGEST,
+        )
+        return Shape(
+            relation=self.rows(columns),
+            select=compose("id, id, id, title, text, start, stop"),
+            key=compose("id"),
+            match=self.match(),
+            meta=compose("meta"),
+            documents=None,
+        )
+
+    def passages(self, ids: Sequence[str], *, unit: bool) -> PassageTable:
+        """Return the SQL for searching the table."""
+        spec = self.spec
+        words: Composable | None = None
+        if self.words:  # the server's own
+            words = compose(self.words.replace("%", "%%").replace("{", "{{").replace("}", "}}"))
+        elif len(ids) <= WORDS_UP_TO:
+            statement = "to_tsvector({language}::regconfig, left({text}, {most}))"
+            words = compose(statement, language=self.language, text=quoted(spec.text), most=WORDS_OF)
+        named = {"own": spec.id, "vector": spec.vector}
+        named |= {f"meta_{at}": name for at, name in enumerate(spec.metadata)}
+        columns = [compose("{c} AS {name}", c=quoted(c), name=quoted(name)) for name, c in named.items()]
+        columns += [compose("{words} AS words", words=words)] if words is not None else []
+
+        def meta(name: str) -> tuple[Composable, bool] | None:
+            for at, column in enumerate(spec.metadata):
+                own = quoted(f"meta_{at}")
+                if self.is_json(column):
+                    return compose("({own}::jsonb ->> {name})", own=own, name=literal(name)), True
+                if column == name:
+                    return own, False
+            return None
+
+        return PassageTable(
+            relation=compose("{rows} AS passages", rows=self.rows(_joined(", ", columns))),
+            key=compose("own::text"),
+            match=self.match(),
+            vector=quoted("vector"),
+            dim=self.dim,
+            row_of=lambda keys: [place(ids, unescaped(key)) for key in keys],
+            key_of=lambda rows: [escaped(ids[row]) for row in rows],
+            operator=self.operator,
+            type=self.types[spec.vector],
+            unit=unit,
+            index=self.index,
+            meta=meta,
+            fields=spec.metadata,
+            words=quoted("words") if words is not None else None,
+            language=self.language,
+            wordless=(
+                f"table {spec.table} has more than {WORDS_UP_TO:,} passages and no index of words: CREATE "
+                f"INDEX ON {spec.table} USING gin (to_tsvector('{self.language}', {spec.text}))"
+            ),
+        )
+
+
+def _joined(between: str, parts: Sequence[Composable]) -> Composable:
+    from psycopg import sql
+
+    return sql.SQL(between).join(parts)
+
 
 @dataclass(frozen=True, slots=True)
 class Examined:
     """The content of a table."""
 
     info: CorpusInfo
-    ids: tuple[str, ...]
+    ids: tuple[str, ...]  # sorted
     unit: bool  # True if all vectors have length 1
 
 
 _looked: Once[tuple[str, str], tuple[float, Found | RouteScopeError]] = Once(64)
-_known: Once[tuple[str, str], Examined] = Once(16)  # by name and fingerprint
+_examined: Once[tuple[str, str], Examined] = Once(16)  # by name and fingerprint
 
 
 def names(settings: Settings) -> list[str]:
     """Return the corpora of the settings file that are tables, sorted."""
     return sorted(name for name, one in settings.corpora.items() if one.table and is_slug(name))
-
-
-def look(name: str, settings: Settings) -> Found:
-    """Return the state of a table, at most `LOOK_AGAIN_S` old. Raises BadInput for a table that cannot be a
-    corpus, Unavailable if it cannot be read.
-    """
-    spec = settings.corpora[name]
-
-    def looked() -> tuple[float, Found | RouteScopeError]:
-        try:
-            return time.monotonic(), _server(spec).read(lambda c: _look(c, name, spec, settings))
-        except RouteScopeError as error:  # not asked again at each click either
-            return time.monotonic(), error
-
-    key = name, repr(spec) + spec.dsn.get_secret_value() + settings.embedder
-    _, found = _looked.get(key, looked, lambda seen: time.monotonic() - seen[0] < LOOK_AGAIN_S)
-    if isinstance(found, RouteScopeError):
-        raise found
-    return found
-
-
-def _server(spec: CorpusSettings) -> PostgresServer:
-    return server_of(Dsn(spec.dsn.get_secret_value()))
 
 
 @cache
@@ -130,29 +202,76 @@ def warn(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table in place by its name in the settings, before it is opened; see `catalogue.Held`."""
+    """A table in place by its name in the settings, before it is opened; it is ready if it can be read, which
+    is checked every few seconds. See `catalogue.Held`.
+    """
 
     name: str
     settings: Settings
 
     @property
+    def spec(self) -> CorpusSettings:
+        """Return the table [corpora.NAME] of the settings."""
+        return self.settings.corpora[self.name]
+
+    @property
+    def dsn(self) -> Dsn:
+        """Return the address of its database."""
+        return Dsn(self.spec.dsn.get_secret_value())
+
+    @property
+    def server(self) -> PostgresServer:
+        """Return the connections to its database."""
+        return server_of(self.dsn)
+
+    @property
     def source(self) -> Source:
         """Return the table as a source of a corpus."""
-        spec = self.settings.corpora[self.name]
-        dsn = Dsn(spec.dsn.get_secret_value())
-        title = f"table {spec.table} in {dsn}"
-        return Source(self.name, "table", None, WHOLE, spec.language, title, place=dsn.plain())
+        title = f"table {self.spec.table} in {self.dsn}"
+        return Source(self.name, "table", None, WHOLE, self.spec.language, title, place=self.dsn.plain())
+
+    def describe(self) -> Known:
+        """Describe the table."""
+        origin = self.source
+        base = Known(self.name, origin.title, origin.kind, "not built", "", origin.title, True)
+        try:
+            info = self.info()
+        except (BadInput, Unavailable) as error:
+            return replace(base, reason=str(error))
+        return replace(base, state="ready", fingerprint=info.fingerprint, info=info)
+
+    def look(self) -> Found:
+        """Return the state of the table, at most `LOOK_AGAIN_S` old. Raises BadInput for one that cannot be a
+        corpus, Unavailable if it cannot be read.
+        """
+
+        def looked() -> tuple[float, Found | RouteScopeError]:
+            try:
+                return time.monotonic(), self.server.read(lambda c: _look(c, self))
+            except RouteScopeError as error:  # not asked again at each click either
+                return time.monotonic(), error
+
+        key = self.name, repr(self.spec) + self.dsn.conninfo() + self.settings.embedder
+        _, found = _looked.get(key, looked, lambda seen: time.monotonic() - seen[0] < LOOK_AGAIN_S)
+        if isinstance(found, RouteScopeError):
+            raise found
+        return found
+
+    def examined(self) -> Examined:
+        """Return the content of the table, which is read once per state."""
+        found = self.look()
+        return _examined.get((self.name, found.fingerprint), lambda: _examine(self, found))
 
     def info(self) -> CorpusInfo:
-        """Return the record of the table, which is read once per state."""
-        return _examined(self.name, self.settings).info
+        """Return the record of the table."""
+        return self.examined().info
 
     def fingerprint(self) -> str | None:
         """Return a value that changes with rows, columns or indexes, by the server's statistics, within
         seconds; None if the table cannot be read.
         """
         try:
-            return look(self.name, self.settings).fingerprint
+            return self.look().fingerprint
         except RouteScopeError as error:
             warn(f"{error}, so the corpus counts as not built")
             return None
@@ -160,33 +279,24 @@ class Table:
     def text_size(self) -> tuple[int, int] | None:
         """Return the number of passages and the bytes (UTF-8) of their texts and titles."""
         try:
-            passages = self.info().passages
-            if passages > self.settings.llm_context:
-                return passages, 0
-            spec, found = self.settings.corpora[self.name], look(self.name, self.settings)
-            ids = _examined(self.name, self.settings).ids
-            return TablePassages(_server(spec), _shape(spec, found), ids).size()
+            known = self.examined()
+            if known.info.passages > self.settings.llm_context:
+                return known.info.passages, 0
+            return TablePassages(self.server, self.look().shape(), known.ids).size()
         except RouteScopeError:
             return None  # `fingerprint` said why
 
-    def no_bm25(self) -> str | None:
-        """Explain why the table has no BM25, or None; one that cannot be read counts as not built."""
+    def lacks(self) -> dict[Need, str]:
+        """Explain that a large table has no BM25; one that cannot be read counts as not built."""
         try:
-            return _no_bm25(self.name, self.info().passages)
+            lack = _no_bm25(self.name, self.info().passages)
         except RouteScopeError:
-            return None
-
-    def no_full_text(self) -> str | None:
-        """Return None: PostgreSQL searches every table."""
-        return None
-
-    def missing_vectors(self) -> str | None:
-        """Return None: its vectors are those of its own column."""
-        return None
+            lack = None
+        return {Need.BM25: lack} if lack else {}
 
     def open(self) -> TableCorpus:
         """Open the table. Raises BadInput, Unavailable."""
-        return TableCorpus(self.name, self.settings)
+        return TableCorpus(self)
 
 
 def _no_bm25(name: str, passages: int) -> str | None:
@@ -203,14 +313,16 @@ def _no_bm25(name: str, passages: int) -> str | None:
 class TableCorpus(ServedCorpus):
     """A table in place, opened."""
 
-    def __init__(self, name: str, settings: Settings) -> None:
-        spec = settings.corpora[name]
-        found = look(name, settings)
-        known = _examined(name, settings)
+    def __init__(self, table: Table) -> None:
+        found, known = table.look(), table.examined()
         info, ids = known.info, known.ids
-        store = TablePassages(_server(spec), _shape(spec, found), ids)
-        index = PgVectorIndex(_server(spec), _table(spec, found, ids, unit=known.unit), len(ids))
-        words = _bm25(store, info) if _no_bm25(name, info.passages) is None else None
+        store = TablePassages(table.server, found.shape(), ids)
+        index = PgVectorIndex(table.server, found.passages(ids, unit=known.unit), len(ids))
+        words = None
+        if _no_bm25(table.name, info.passages) is None:
+            with tempfile.TemporaryDirectory(prefix="routescope-bm25-") as folder:  # mapped before its end
+                sparse.write_index(store.texts(), Path(folder) / "bm25", analyzer(info.language))
+                words = sparse.BM25Index(Path(folder) / "bm25", info.passages)
         self._open(info, store, index, words, index)
         self.chosen = True  # its embedder is that of its vectors, whatever the setting says
 
@@ -257,7 +369,7 @@ class TablePassages(ServedPassages):
         row = place(self._ids, unescaped(key))
         return -1 if row is None else row
 
-    def _rows_of(self, ids: Sequence[str]) -> list[int]:
+    def rows_of(self, ids: Sequence[str]) -> list[int]:
         return [row for id in ids if (row := place(self._ids, self._own.get(id, id))) is not None]
 
     def document(self, id: str) -> tuple[Document, list[Passage]] | None:
@@ -302,24 +414,12 @@ def place(ids: Sequence[str], id: str) -> int | None:
     return at if at < len(ids) and ids[at] == id else None
 
 
-def _bm25(store: TablePassages, info: CorpusInfo) -> sparse.BM25Index:
-    """Build a BM25 index of the texts in memory: its files are deleted once they are mapped."""
-    folder = Path(tempfile.mkdtemp(prefix="routescope-bm25-"))
-    try:
-        sparse.write_index(store.texts(), folder / "bm25", analyzer(info.language))
-        return sparse.BM25Index(folder / "bm25", info.passages)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _look(connection: Connection, name: str, spec: CorpusSettings, settings: Settings) -> Found:
+def _look(connection: Connection, table: Table) -> Found:
     """Return the state of a table. Raises BadInput for one that cannot be a corpus, Unavailable."""
-    where, dsn = f"[corpora.{name}]", Dsn(spec.dsn.get_secret_value())
-    if not is_slug(name):
-        raise BadInput(f"{where}: a corpus cannot be called {name!r}; use letters a-z, digits, dashes")
+    where, dsn, spec = f"[corpora.{table.name}]", table.dsn, table.spec
     if not connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone():
         raise Unavailable(f"{where}: pgvector is not switched on in {dsn}: {VECTOR_EXTENSION}")
-    oid, table = _oid(connection, spec.table)
+    oid, parts = _oid(connection, spec.table)
     if oid is None:
         raise BadInput(f"{where}: there is no table {spec.table!r} in {dsn} that its role may see")
     rows = connection.execute(
@@ -342,7 +442,7 @@ def _look(connection: Connection, name: str, spec: CorpusSettings, settings: Set
                 f"{where}: the role {connection.info.user!r} may not read column {column!r} of "
                 f"{spec.table}; its owner can: GRANT SELECT"
             )
-    _, kind, modifier, _ = columns[spec.vector]
+    _, kind, dim, _ = columns[spec.vector]
     if kind not in ("vector", "halfvec"):
         raise BadInput(
             f"{where}: column {spec.vector!r} is of type {types[spec.vector]}; a corpus needs vector or "
@@ -350,11 +450,16 @@ def _look(connection: Connection, name: str, spec: CorpusSettings, settings: Set
         )
     if wrong := next((column for column in texts if types[column] not in TEXTS), None):
         raise BadInput(f"{where}: column {wrong!r} is of type {types[wrong]}; a corpus needs text")
-    dim = modifier if modifier > 0 else _dimensions(connection, spec, table, where)
+    if dim <= 0:  # the column does not say it
+        first = "SELECT vector_dims({v}::vector) FROM {t} WHERE {v} IS NOT NULL LIMIT 1"
+        made = compose(first, v=quoted(spec.vector), t=quoted(*parts))
+        (dim,) = connection.execute(made, ()).fetchone() or (0,)  # with parameters: a doubled % is one
+    if not dim:
+        raise BadInput(f"{where}: column {spec.vector!r} has no vectors")
     index, operator = _vector_index(connection, oid, spec.vector)
     words, language = _word_index(connection, oid, spec)
     named = spec.model_dump(mode="json", exclude={"dsn"})
-    by = embedder_identity(spec.embedder or settings.embedder, settings)
+    by = embedder_identity(spec.embedder or table.settings.embedder, table.settings)
     state = (types, dim, index, operator, words, language)
     # Rows ever inserted, changed and deleted, partitions included.
     changes = connection.execute(
@@ -364,7 +469,7 @@ def _look(connection: Connection, name: str, spec: CorpusSettings, settings: Set
         (oid, oid),
     ).fetchone()
     facts = [dsn.plain(), named, oid, *state, by, list(changes)]
-    return Found(oid, table, *state, hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16])
+    return Found(spec, oid, parts, *state, hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16])
 
 
 def _oid(connection: Connection, table: str) -> tuple[int | None, tuple[str, ...]]:
@@ -377,19 +482,6 @@ def _oid(connection: Connection, table: str) -> tuple[int | None, tuple[str, ...
         if found[0] is not None:
             return int(found[0]), parts
     return None, ()
-
-
-def _dimensions(connection: Connection, spec: CorpusSettings, table: tuple[str, ...], where: str) -> int:
-    """Return the dimensions that all vectors of a column have, which does not say them."""
-    statement = "SELECT DISTINCT vector_dims({v}::vector) FROM {t} WHERE {v} IS NOT NULL LIMIT 3"
-    made = compose(statement, v=quoted(spec.vector), t=quoted(*table))
-    found = connection.execute(made, ()).fetchall()  # with parameters, so that a doubled % is one
-    if len(found) != 1:
-        had = ", ".join(str(dim) for (dim,) in sorted(found)) or "none"
-        raise BadInput(
-            f"{where}: column {spec.vector!r} has vectors of different dimensions ({had}), or none"
-        )
-    return int(found[0][0])
 
 
 def _vector_index(connection: Connection, oid: int, column: str) -> tuple[str, str]:
@@ -429,14 +521,8 @@ def _word_index(connection: Connection, oid: int, spec: CorpusSettings) -> tuple
     return "", language
 
 
-def _examined(name: str, settings: Settings) -> Examined:
-    """Return the content of a table with the sorted ids of its passages."""
-    spec, found = settings.corpora[name], look(name, settings)
-    return _known.get((name, found.fingerprint), lambda: _examine(name, spec, found, settings))
-
-
-def _examine(name: str, spec: CorpusSettings, found: Found, settings: Settings) -> Examined:
-    began, server = time.perf_counter(), _server(spec)
+def _examine(table: Table, found: Found) -> Examined:
+    began, spec, settings = time.perf_counter(), table.spec, table.settings
     id, text, vector = map(quoted, (spec.id, spec.text, spec.vector))
     counting = compose(
         "SELECT count(*) FILTER (WHERE {id} IS NULL), count(*) FILTER (WHERE {text} IS NULL),"
@@ -447,7 +533,7 @@ def _examine(name: str, spec: CorpusSettings, found: Found, settings: Settings) 
         **{"id": id, "text": text, "vector": vector, "table": quoted(*found.table)},
         most=LONGEST,
     )
-    listing = compose("SELECT id FROM {relation} AS p", relation=_shape(spec, found).relation)
+    listing = compose("SELECT id FROM {relation} AS p", relation=found.shape().relation)
 
     def read(connection: Connection) -> tuple[Any, list[str], int]:
         counts = connection.execute(counting, ()).fetchone()
@@ -455,8 +541,8 @@ def _examine(name: str, spec: CorpusSettings, found: Found, settings: Settings) 
         size = connection.execute("SELECT pg_total_relation_size(%s::oid)", (found.oid,)).fetchone()[0]
         return counts, ids, int(size)
 
-    (no_id, no_text, no_vector, long, least, most, unit), ids, size = server.read(read)
-    where = f"[corpora.{name}]"
+    (no_id, no_text, no_vector, long, least, most, unit), ids, size = table.server.read(read)
+    where = f"[corpora.{table.name}]"
     if least is not None and (least != found.dim or most != found.dim):
         raise BadInput(f"{where}: column {spec.vector!r} holds vectors of {least} to {most} dimensions")
     twice = next((one for one, other in itertools.pairwise(ids) if one == other), None)
@@ -477,7 +563,7 @@ def _examine(name: str, spec: CorpusSettings, found: Found, settings: Settings) 
     if len(ids) > BM25_UP_TO:
         notes.append(f"more than {BM25_UP_TO:,} passages: BM25, and routes that use it, are not available")
     info = CorpusInfo(
-        name=name,
+        name=table.name,
         fingerprint=found.fingerprint,
         documents=len(ids),
         passages=len(ids),
@@ -493,112 +579,11 @@ def _examine(name: str, spec: CorpusSettings, found: Found, settings: Settings) 
         bytes=size,
         reused=len(ids),
         notes=tuple(notes),
-        place=Dsn(spec.dsn.get_secret_value()).plain(),
+        place=table.dsn.plain(),
     )
-    index = PgVectorIndex(server, _table(spec, found, ids, unit=bool(unit)), len(ids))
-    recall = 1.0
     if found.index and ids:
+        index = PgVectorIndex(table.server, found.passages(ids, unit=bool(unit)), len(ids))
         sample = np.random.default_rng(0).choice(len(ids), min(SAMPLE, len(ids)), replace=False)
-        recall = index.recall(sample.tolist(), seconds=SAMPLE_S)
+        info = replace(info, recall=index.recall(sample.tolist(), seconds=SAMPLE_S))
     took = round((time.perf_counter() - began) * 1000, 1)
-    info = replace(info, recall=recall, build_ms={"look at the table": took})
-    return Examined(info, tuple(ids), bool(unit))
-
-
-def _rows(spec: CorpusSettings, found: Found, columns: Composable) -> Composable:
-    """`columns` of the rows that are passages: those with an id, a text and a vector."""
-    id, text, vector = map(quoted, (spec.id, spec.text, spec.vector))
-    statement = (
-        "(SELECT {columns} FROM {table} WHERE {id} IS NOT NULL AND {text} IS NOT NULL AND {v} IS NOT NULL)"
-    )
-    return compose(statement, columns=columns, table=quoted(*found.table), id=id, text=text, v=vector)
-
-
-def _shape(spec: CorpusSettings, found: Found) -> Shape:
-    """Return the SQL for reading passages from the table."""
-    title = quoted(spec.title) if spec.title else compose("NULL::text")
-    pairs: list[Composable] = []
-    objects: list[Composable] = []
-    for name in spec.metadata:
-        if _is_json(found, name):
-            part = "CASE jsonb_typeof({o}::jsonb) WHEN 'object' THEN {o}::jsonb ELSE '{{}}'::jsonb END"
-            objects.append(compose(part, o=quoted(name)))
-        else:
-            pairs.append(compose("{name}::text, {column}", name=literal(name), column=quoted(name)))
-    meta = [compose("jsonb_build_object({pairs})", pairs=_joined(", ", pairs)), *objects]
-    columns = compose(
-        "{id} AS own, {id}::text AS id, coalesce({title}, '') AS title, left({text}, {most}) AS text,"
-        " 0 AS start, least(char_length({text}), {most}) AS stop, {meta} AS meta",
-        **{"id": quoted(spec.id), "text": quoted(spec.text), "title": title, "meta": _joined(" || ", meta)},
-        most=LONGEST,
-    )
-    return Shape(
-        relation=_rows(spec, found, columns),
-        select=compose("id, id, id, title, text, start, stop"),
-        key=compose("id"),
-        match=_match(spec, found),
-        meta=compose("meta"),
-        documents=None,
-    )
-
-
-def _joined(between: str, parts: Sequence[Composable]) -> Composable:
-    from psycopg import sql
-
-    return sql.SQL(between).join(parts)
-
-
-def _table(spec: CorpusSettings, found: Found, ids: Sequence[str], *, unit: bool) -> PassageTable:
-    """Return the SQL for searching the table."""
-    words: Composable | None = None
-    if found.words:
-        words = compose(
-            found.words.replace("%", "%%").replace("{", "{{").replace("}", "}}")
-        )  # the server's own
-    elif len(ids) <= WORDS_UP_TO:
-        statement = "to_tsvector({language}::regconfig, left({text}, {most}))"
-        words = compose(statement, language=found.language, text=quoted(spec.text), most=WORDS_OF)
-    columns = [compose(f"{{c}} AS {name}", c=quoted(getattr(spec, of))) for of, name in OWN]
-    columns += [compose("{words} AS words", words=words)] if words is not None else []
-    named = ((quoted(name), quoted(f"meta_{at}")) for at, name in enumerate(spec.metadata))
-    columns += [compose("{c} AS {name}", c=column, name=name) for column, name in named]
-
-    def meta(name: str) -> tuple[Composable, bool] | None:
-        for at, column in enumerate(spec.metadata):
-            own = quoted(f"meta_{at}")
-            if _is_json(found, column):
-                return compose("({own}::jsonb ->> {name})", own=own, name=literal(name)), True
-            if column == name:
-                return own, False
-        return None
-
-    return PassageTable(
-        relation=compose("{rows} AS passages", rows=_rows(spec, found, _joined(", ", columns))),
-        key=compose("own::text"),
-        match=_match(spec, found),
-        vector=quoted("vector"),
-        dim=found.dim,
-        row_of=lambda keys: [place(ids, unescaped(key)) for key in keys],
-        key_of=lambda rows: [escaped(ids[row]) for row in rows],
-        operator=found.operator,
-        type=found.types[spec.vector],
-        unit=unit,
-        index=found.index,
-        meta=meta,
-        fields=spec.metadata,
-        words=quoted("words") if words is not None else None,
-        language=found.language,
-        wordless=(
-            f"table {spec.table} has more than {WORDS_UP_TO:,} passages and no index of words: CREATE "
-            f"INDEX ON {spec.table} USING gin (to_tsvector('{found.language}', {spec.text}))"
-        ),
-    )
-
-
-def _is_json(found: Found, column: str) -> bool:
-    return found.types[column] in ("json", "jsonb")
-
-
-def _match(spec: CorpusSettings, found: Found) -> Composable:
-    """Return the test whether an id is among a list, compared in its own type, so that its index applies."""
-    return compose("own = ANY(%s::text[]::" + found.types[spec.id].replace("%", "%%") + "[])")
+    return Examined(replace(info, build_ms={"look at the table": took}), tuple(ids), bool(unit))

@@ -59,8 +59,7 @@ def missing(engine: Resources, corpus: str | None = None) -> Mapping[Need, str]:
             if need.enrichment:
                 lacks[need] = store.missing(need.enrichment, corpus, fingerprint, settings)
         lacks |= {need: tables.missing(need, corpus, settings) for need in (Need.TABLES, Need.CSV)}
-        lacks |= {Need.FULL_TEXT: kept.no_full_text(), Need.BM25: kept.no_bm25()}
-        lacks |= {Need.VECTORS: kept.missing_vectors(), Need.FITS: _too_long(kept, settings)}
+        lacks |= {**kept.lacks(), Need.FITS: _too_long(kept, settings)}
     gaps.update({need: lack for need, lack in lacks.items() if lack})
     gaps.models = {name: lack for name in settings.models if (lack := _no_model(engine, name))}
     if corpus is not None and (lack := _no_weights(engine, corpus, gaps)):

@@ -98,7 +98,7 @@ class Retrieve(StepBase):
         exact, where = search == "exact", self.context.where
         self.span.attributes["index"] = "flat" if exact else self.context.corpus.info.vector_index
         self.span.output = Search(where=where)
-        return self.context.corpus.search_dense_by(vector, k, exact=exact, effort=ef_search, where=where)
+        return self.context.corpus.search_dense(vector, k, exact=exact, effort=ef_search, where=where)
 
     def dense(self, text: str, k: int = POOL, search: SearchBy = "index", ef_search: int = 0) -> Ranking:
         """Embed `text`, then `nearest`, or `nearest_by` where it is to be searched otherwise."""

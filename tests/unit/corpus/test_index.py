@@ -121,7 +121,7 @@ def test_build_open_and_search(folder: Path, settings: Settings, model: Counting
     assert sum(parts.values()) == pytest.approx(hit.score)
     dense = corpus.search_dense(model.embed_query("warehouse label"), 2)
     assert dense[0].passage.doc_id == "sub/labels.txt"
-    assert dense == corpus.search_exact(model.embed_query("warehouse label"), 2)
+    assert dense == corpus.search_dense(model.embed_query("warehouse label"), 2, exact=True)
     assert corpus.search_dense_many(np.stack([model.embed_query("warehouse label")] * 6), 2) == [dense] * 6
     assert corpus.vectors([2, 0]).shape == (2, 64)
     document, pieces = corpus.document("returns.md")
@@ -362,7 +362,7 @@ def test_above_the_limit_the_index_is_a_measured_graph(
     again = index.open_corpus("set", settings=settings)
     query = model.embed_query("title 17 word17 common")
     assert again.search_dense(query, 1)[0].passage.id == "d0017"
-    assert again.search_exact(query, 1) == again.search_dense(query, 1)
+    assert again.search_dense(query, 1, exact=True) == again.search_dense(query, 1)
 
 
 def test_a_damaged_graph_is_noticed_also_in_its_half_precision_copies(

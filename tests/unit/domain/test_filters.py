@@ -214,10 +214,10 @@ def test_a_filtered_search_is_the_whole_ranking_without_the_others(corpus, where
     for engine in ("bm25s", "rank-bm25"):
         found = corpus.search_sparse(text, 7, engine, where)
         assert without(corpus.search_sparse(text, every, engine)) == ranked(found)
-    exact = without(corpus.search_exact(vector, every))
+    exact = without(corpus.search_dense(vector, every, exact=True))
     assert exact == ranked(corpus.search_dense(vector, 7, where))
     assert exact == ranked(corpus.search_dense_many(vector[None, :], 7, where)[0])
-    assert exact == ranked(corpus.search_dense_by(vector, 7, exact=True, where=where))
+    assert exact == ranked(corpus.search_dense(vector, 7, exact=True, where=where))
     terms = {"word1": 0.7, "word17": 0.3}
     assert without(corpus.search_terms(terms, every)[0]) == ranked(corpus.search_terms(terms, 7, 0, where)[0])
     for kind in ("binary", "int8"):
