@@ -186,6 +186,10 @@ def left_out(found: QuestionsDiff) -> list[str]:
 
 def _notes(before: Evaluation, after: Evaluation, found: QuestionsDiff) -> list[str]:
     notes = []
+    if found.undetermined:
+        notes.append(
+            f"{count(found.undetermined)} lost labels; whether their documents were deleted is not recorded."
+        )
     corpora, prints = ([one.figures.get(key) for one in (before, after)] for key in ("corpus", "fingerprint"))
     if corpora[0] != corpora[1]:
         notes.append(f"The corpora differ: {corpora[0]}, then {corpora[1]}.")

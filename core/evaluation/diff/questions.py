@@ -1,20 +1,23 @@
 """The questions that a change broke, fixed or left alone. A relevant passage is found if it is among the
 first k of the ranking. A question is broken if the second evaluation finds fewer of its relevant passages
-than the first, fixed if it finds more, and unchanged if it finds as many. A route that failed found nothing.
+than the first, fixed if it finds more, and unchanged if it finds as many. A route that failed found nothing,
+and a passage whose document was deleted is not found.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from core.analysis.passage_trace import PassageTrace
 from core.domain.errors import BadInput, RouteScopeError
-from core.evaluation.diff.displaced import DisplacedPassage
+from core.domain.relevance import is_unmatched
+from core.evaluation.counting import document_of
+from core.evaluation.diff.displaced import DisplacedPassage, recorded
 
 if TYPE_CHECKING:
     from core.evaluation.experiment_store import Evaluation
@@ -58,6 +61,11 @@ class QuestionDiff:
     status: tuple[str, str]
     relabelled: bool = False
     displaced: tuple[DisplacedPassage, ...] = ()
+
+    @property
+    def deleted(self) -> tuple[PassageChange, ...]:
+        """Return the passages lost with their documents."""
+        return tuple(one for one in self.lost if one.loss is DELETED)
 
     @property
     def decisive(self) -> PassageChange | None:
@@ -108,6 +116,8 @@ class QuestionsDiff:
 
     questions: tuple[QuestionDiff, ...]
     left_out: LeftOut
+    # questions with a label that is gone, with its document or alone: the documents are not recorded
+    undetermined: int = 0
 
     def of(self, change: Change) -> tuple[QuestionDiff, ...]:
         """Return the questions of one kind."""
@@ -136,25 +146,53 @@ def common_labels(before: Mapping[str, int], after: Mapping[str, int]) -> dict[s
 
 
 def questions_diff(before: Side, after: Side, depth: int) -> QuestionsDiff:
-    """Compare two routes question by question; with the two exchanged, fixed and broken change places.
+    """Compare two routes question by question.
 
-    Compared are questions of the same id and text with a relevant passage in common.
+    Compared are questions of the same id and text with a relevant passage in common, or with one that was
+    found before and whose document was deleted.
     """
     counts = Counter({"only_before": len(before.questions.keys() - after.questions.keys())})
+    deleted, undetermined = _deleted(before, after, depth)
     found = []
     for id, now in after.questions.items():
-        then = before.questions.get(id)
+        then, gone = before.questions.get(id), deleted.get(id, {})
         if then is None:
             counts["only_after"] += 1
         elif then.text != now.text:
             counts["text_changed"] += 1
-        elif not (relevant(then.labels, before.relevant_from) and relevant(now.labels, after.relevant_from)):
-            counts["unlabelled"] += 1
-        elif not relevant_in_both(then, now, max(before.relevant_from, after.relevant_from)):
+        elif wanted := relevant_in_both(then, now, max(before.relevant_from, after.relevant_from)) | gone:
+            found.append(_one(id, before, after, depth, wanted, gone.keys()))
+        elif relevant(then.labels, before.relevant_from) and relevant(now.labels, after.relevant_from):
             counts["no_label_in_common"] += 1
         else:
-            found.append(_one(id, before, after, depth))
-    return QuestionsDiff(tuple(found), LeftOut(**counts))
+            counts["unlabelled"] += 1
+    return QuestionsDiff(tuple(found), LeftOut(**counts), undetermined)
+
+
+def _deleted(before: Side, after: Side, depth: int) -> tuple[dict[str, dict[str, int]], int]:
+    """Return by question the labels of the relevant passages found before whose document was deleted, and how
+    many questions lost labels if the documents are not known.
+    """
+    if before.fingerprint == after.fingerprint:
+        return {}, 0
+    lost: dict[str, dict[str, int]] = {}
+    for id, now in after.questions.items():
+        if (then := before.questions.get(id)) is not None and then.text == now.text:
+            labels = relevant(then.labels, before.relevant_from)
+            ranked = {one: grade for one, grade in labels.items() if then.ranks.get(one, depth + 1) <= depth}
+            lost[id] = {
+                one: grade for one, grade in ranked.items() if one not in now.labels and not is_unmatched(one)
+            }
+    there = after.documents
+    if there is None:
+        return {}, sum(map(bool, lost.values()))
+    known = {document for one in before.questions.values() for document in one.documents.values()}
+    if before.corpus != after.corpus and not known & there:  # another corpus, of which nothing was deleted
+        return {}, 0
+    return {
+        id: {one: grade for one, grade in labels.items() if before.questions[id].documents[one] not in there}
+        for id, labels in lost.items()
+    }, 0
 
 
 def relevant_in_both(then: Asked, now: Asked, least: int) -> dict[str, int]:
@@ -167,22 +205,24 @@ def relevant(labels: Mapping[str, int], least: int) -> dict[str, int]:
     return {id: grade for id, grade in labels.items() if grade >= least}
 
 
-def _one(id: str, before: Side, after: Side, depth: int) -> QuestionDiff:
+def _one(
+    id: str, before: Side, after: Side, depth: int, wanted: Mapping[str, int], gone: Collection[str]
+) -> QuestionDiff:
     then, now = before.questions[id], after.questions[id]
-    wanted = relevant_in_both(then, now, max(before.relevant_from, after.relevant_from))
     was, is_ = ({one for one in wanted if asked.ranks.get(one, depth + 1) <= depth} for asked in (then, now))
 
     def changes(passages: Iterable[str], missing_in: Side) -> tuple[PassageChange, ...]:
         found = []
         for one in passages:
-            loss = missing_in.loss(id, one, depth)
+            loss = DELETED if one in gone else missing_in.loss(id, one, depth)
             found.append(PassageChange(one, wanted[one], then.ranks.get(one), now.ranks.get(one), loss))
         return tuple(sorted(found, key=lambda one: (-one.grade, one.found_at, one.passage)))
 
     change: Change = "unchanged"
     if len(was) != len(is_):
         change = "fixed" if len(is_) > len(was) else "broken"
-    relabelled = relevant(then.labels, before.relevant_from) != relevant(now.labels, after.relevant_from)
+    labels = {one: grade for one, grade in then.labels.items() if one not in gone}
+    relabelled = relevant(labels, before.relevant_from) != relevant(now.labels, after.relevant_from)
     status, lost, gained = (then.status, now.status), changes(was - is_, after), changes(is_ - was, before)
     return QuestionDiff(id, now.text, now.mode, change, len(wanted), lost, gained, status, relabelled)
 
@@ -203,10 +243,13 @@ class PassageLoss:
     words: str
 
 
+DELETED = PassageLoss("document deleted", None, None, "Its document is no longer in the corpus.")
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A question as a route was asked it. `labels`: passage -> grade. `ranks`: the labelled passages that the
-    route ranked, from 1. `status`: how the route ended.
+    route ranked, from 1; `documents`: the documents of these. `status`: how the route ended.
     """
 
     text: str
@@ -214,6 +257,7 @@ class Asked:
     labels: Mapping[str, int]
     ranks: Mapping[str, int]
     status: str
+    documents: Mapping[str, str]
 
 
 class Side(Protocol):
@@ -221,6 +265,12 @@ class Side(Protocol):
 
     # the grade from which a passage is relevant
     relevant_from: int
+    corpus: str
+    fingerprint: str
+
+    @property
+    def documents(self) -> Set[str] | None:
+        """Return the ids of the corpus' documents, or None if they are not recorded."""
 
     @property
     def questions(self) -> Mapping[str, Asked]: ...
@@ -239,7 +289,14 @@ class EvaluationSide:
         self.evaluation = evaluation
         self.name, self.route = evaluation.name, route
         self.relevant_from = evaluation.labelled.relevant_from
+        self.corpus, self.fingerprint = (str(evaluation.figures.get(n)) for n in ("corpus", "fingerprint"))
         self._trace = lru_cache(maxsize=TRACES_KEPT)(self._read)
+
+    @cached_property
+    def documents(self) -> Set[str] | None:
+        """See Side."""
+        found = recorded(self.evaluation.folder)
+        return None if found is None else found.keys()
 
     @cached_property
     def questions(self) -> Mapping[str, Asked]:
@@ -251,7 +308,10 @@ class EvaluationSide:
                 labels = self.evaluation.labelled.qrels.get(id, {})
                 hits = outcome.hits if outcome.status == "ok" else ()
                 ranks = {passage: at for at, (passage, _) in enumerate(hits, 1) if passage in labels}
-                found[id] = Asked(asked.query.text, asked.mode or "", labels, ranks, outcome.status)
+                documents = {one: outcome.documents.get(one) or document_of(one) for one in ranks}
+                found[id] = Asked(
+                    asked.query.text, asked.mode or "", labels, ranks, outcome.status, documents
+                )
         return found
 
     def loss(self, question: str, passage: str, depth: int) -> PassageLoss:

@@ -13,7 +13,7 @@ from core.evaluation.finding import count
 from core.evaluation.pairs import EVERY, Difference, family_level, pair, paired
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import Measured
-from core.evaluation.release.snapshot import Snapshot, labels_of, side_of
+from core.evaluation.release.snapshot import Snapshot, SnapshotSide, labels_of
 from core.evaluation.statistics import LEVEL
 from core.evaluation.templating import say, sentences
 
@@ -67,7 +67,9 @@ class Against:
         """Return whether more questions broke than allowed, or their number cannot be determined."""
         if self.max_broken is None:
             return False
-        return self.questions is None or len(self.questions.of("broken")) > self.max_broken
+        if self.questions is None:
+            return True
+        return len(self.questions.of("broken")) + self.questions.undetermined > self.max_broken
 
     def sentences(self) -> list[str]:
         """Return the finding, the notes, and the questions that broke."""
@@ -98,7 +100,7 @@ def compare(
         for id, question in asked.items()
         if id in before.questions and before.questions[id]["text"] == question.query.text
     }
-    relabelled = sum(labels_of(measured, id) != before.questions[id]["labels"] for id in same)
+    relabelled = {id for id in same if labels_of(measured, id) != before.questions[id]["labels"]}
     unpaired = len({*asked, *before.questions}) - len(same)
     least = decision.criteria.least_drop
     changes = _changes(before, measured, then, now, same, least) if then is not None else ()
@@ -108,13 +110,16 @@ def compare(
         regression = "shown"
     elif planned is not None and planned.low > -least:
         regression = "excluded"
-    questions, side = None, side_of(before)
-    if side is not None and measured.evaluation is not None:
-        questions = questions_diff(side, EvaluationSide(measured.evaluation, now), side.depth)
-    depth = side.depth if side is not None and questions is not None else 0
+    questions, depth = None, 0
+    if before.passages is not None and then is not None and measured.evaluation is not None:
+        side = SnapshotSide(before, then, before.passages)
+        depth = side.depth
+        questions = questions_diff(side, EvaluationSide(measured.evaluation, now), depth)
+        gone = {one.id for one in questions.questions if one.deleted and not one.relabelled}
+        relabelled -= gone
     moved = before.fingerprint != measured.figures.fingerprint
     times = (before.routes[then]["p95_ms"] if then is not None else None, measured.of(now, metric).p95_ms)
-    notes = sentences("against.notes", questions, depth, max_broken, unpaired, relabelled, moved, *times)
+    notes = sentences("against.notes", questions, depth, max_broken, unpaired, len(relabelled), moved, *times)
     title = measured.title(now)
     summary = say("against.summary", before, title, then, changes, planned, regression, least)
     return Against(
@@ -158,6 +163,8 @@ def failures(decision: Decision, change: Against | None, *, fail_undecided: bool
             what = "which questions broke cannot be determined"
             if change.questions is not None:
                 what = f"{count(len(change.questions.of('broken')))} broke"
+                if more := change.questions.undetermined:
+                    what += f" and {count(more)} cannot be determined"
             found.append(f"{what}, and at most {change.max_broken} may")
     if decision.regressions is not None and decision.broken:
         found.append(f"{count(len(decision.regressions.broken), 'complaints')} broke again")

@@ -57,9 +57,12 @@ class SnapshotQuestion(TypedDict):
 
 
 class Ranked(TypedDict):
-    """A relevant passage: its rank, None if it is not ranked, and the reason it is not among the first k."""
+    """A relevant passage: its rank and document, None if it is not ranked, and the reason it is not among the
+    first k.
+    """
 
     grade: int
+    document: str | None
     rank: int | None
     loss: PassageLoss | None
 
@@ -104,14 +107,6 @@ class Snapshot:
     passages: Passages | None = None
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
-
-
-def side_of(snapshot: Snapshot) -> SnapshotSide | None:
-    """Return the shipped route's questions, or None if the snapshot has none."""
-    if snapshot.passages is None or snapshot.compared is None:
-        return None
-    asked = {id: (one["text"], one["mode"]) for id, one in snapshot.questions.items()}
-    return SnapshotSide(snapshot.name, snapshot.compared, asked, snapshot.passages)
 
 
 def snapshot(measured: Measured, decision: Decision) -> str:
@@ -222,7 +217,8 @@ def passages_of(evaluation: Evaluation, route: str, depth: int) -> Passages:
     def ranked(id: str, passage: str, asked: Asked) -> Ranked:
         rank = asked.ranks.get(passage)
         loss = None if rank is not None and rank <= depth else side.loss(id, passage, depth)
-        return {"grade": asked.labels[passage], "rank": rank, "loss": loss}
+        document = asked.documents.get(passage)
+        return {"grade": asked.labels[passage], "document": document, "rank": rank, "loss": loss}
 
     return {
         "depth": depth,
@@ -242,23 +238,22 @@ def passages_of(evaluation: Evaluation, route: str, depth: int) -> Passages:
 
 
 class SnapshotSide:
-    """The shipped route of a snapshot (core.evaluation.diff.questions.Side). `asked`: id -> text and mode."""
+    """The shipped route of a snapshot that has its passages (core.evaluation.diff.questions.Side)."""
 
-    def __init__(
-        self, name: str, route: str, asked: Mapping[str, tuple[str, str]], passages: Passages
-    ) -> None:
-        self.name, self.route, self.depth = name, route, passages["depth"]
+    documents = None  # a snapshot is the earlier of two releases: only the later one's documents matter
+
+    def __init__(self, snapshot: Snapshot, route: str, passages: Passages) -> None:
+        self.name, self.route, self.depth = snapshot.name, route, passages["depth"]
+        self.corpus, self.fingerprint = snapshot.corpus, snapshot.fingerprint
         self.relevant_from = passages["relevant_from"]
         self._asked = passages["questions"]
-        self.questions = {
-            id: Asked(
-                *asked[id],
-                {passage: ranked["grade"] for passage, ranked in one["relevant"].items()},
-                {p: rank for p, ranked in one["relevant"].items() if (rank := ranked["rank"]) is not None},
-                one["status"],
-            )
-            for id, one in self._asked.items()
-        }
+        self.questions = {}
+        for id, one in self._asked.items():
+            relevant, asked = one["relevant"], snapshot.questions[id]
+            grades = {passage: ranked["grade"] for passage, ranked in relevant.items()}
+            ranks = {p: rank for p, ranked in relevant.items() if (rank := ranked["rank"]) is not None}
+            documents = {p: ranked["document"] or "" for p, ranked in relevant.items()}
+            self.questions[id] = Asked(asked["text"], asked["mode"], grades, ranks, one["status"], documents)
 
     def loss(self, question: str, passage: str, depth: int) -> PassageLoss:
         """See Side; the snapshot has it for the depth it was written with."""

@@ -79,10 +79,12 @@ def test_the_depth_is_that_of_the_metric(tmp_path):
 class Hand:
     """A side by hand: question -> (labels, ranks)."""
 
-    def __init__(self, name, questions, relevant_from=1):
+    def __init__(self, name, questions, relevant_from=1, documents=None):
         self.name, self.route, self.relevant_from = name, "r", relevant_from
+        self.corpus, self.fingerprint, self.documents = "c", name, documents
         self.questions = {
-            id: Asked(f"text of {id}", "", labels, ranks, "ok") for id, (labels, ranks) in questions.items()
+            id: Asked(f"text of {id}", "", labels, ranks, "ok", {one: f"doc {one}" for one in ranks})
+            for id, (labels, ranks) in questions.items()
         }
 
     def loss(self, question, passage, depth):
@@ -106,6 +108,39 @@ def test_of_several_passages_their_number_counts_and_an_exchange_is_told():
     assert (swap.change, found.exchanged, swap.decisive) == ("unchanged", 1, None)
     assert "Before: " in evaluations.passage_change(less.gained[0])
     assert "Before: " not in evaluations.passage_change(less.lost[1])
+
+
+@pytest.mark.parametrize(
+    ("documents", "corpus", "changed", "undetermined"),
+    [
+        ({"doc b"}, "c", {"all": "broken", "one": "broken", "kept": "unchanged"}, 0),
+        ({"doc b", "doc a"}, "c", {"one": "unchanged", "kept": "unchanged"}, 0),  # only their labels are gone
+        ({"doc z"}, "another", {"one": "unchanged", "kept": "unchanged"}, 0),
+        (None, "c", {"one": "unchanged", "kept": "unchanged"}, 2),
+    ],
+)
+def test_a_passage_lost_with_its_document_is_broken(documents, corpus, changed, undetermined):
+    both, rest = {"a": 1, "b": 1}, {"b": 1}
+    then = {
+        "all": ({"a": 1}, {"a": 1}),
+        "one": (both, {"a": 2, "b": 1}),
+        "kept": (both, {"a": 11, "b": 1}),  # the deleted passage was not found before
+    }
+    after = Hand("after", {"all": ({}, {}), "one": (rest, {"b": 1}), "kept": (rest, {"b": 1})})
+    after.documents, after.corpus = documents, corpus
+    found = questions_diff(Hand("before", then), after, 10)
+    assert {one.id: one.change for one in found.questions} == changed
+    assert found.undetermined == undetermined
+    if changed["one"] == "broken":
+        one = by_id(found)["one"]
+        assert ([lost.passage for lost in one.deleted], one.deleted[0].loss.kind) == (
+            ["a"],
+            "document deleted",
+        )
+        assert not one.relabelled
+    after.fingerprint = "before"  # the corpus is the same
+    same = questions_diff(Hand("before", then), after, 10)
+    assert (same.undetermined, same.of("broken")) == (0, ())
 
 
 ranks = st.dictionaries(st.sampled_from("abcd"), st.integers(1, 20))

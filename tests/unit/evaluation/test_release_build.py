@@ -269,3 +269,23 @@ def test_complaints_that_broke_again_fail_the_build_by_name(folders):
     assert written.startswith("**Gate failed: 1 complaint broke again.** ")
     assert "- `c2` `@octocat <b>Who pays?</b>`: gold is not among the first 10\n" in written
     harmless(written)
+
+
+@pytest.mark.parametrize("earlier", ["before", "snapshot.json"])
+def test_a_question_whose_labelled_document_was_deleted_is_broken(tmp_path, earlier):
+    before = made(tmp_path / "before", [1] * 30)
+    (tmp_path / "snapshot.json").write_text(snapshot(now := of_evaluation(before), decide(now, EASY)))
+    without = replace(labelled(30), qrels={f"q{n}": {"gold": 1} for n in range(2, 30)})
+    after = made(tmp_path / "after", [None] * 2 + [1] * 28, asked=without, more={"fingerprint": "f2" * 8})
+
+    def broken(*left):
+        (after.folder / "documents.json").write_text(json.dumps(dict.fromkeys(left, "hash")))
+        found = gate(after, max_failed=None, against=tmp_path / earlier, max_broken=1).against
+        labels = [note for note in found.notes if "with changed labels" in note]
+        return [one.id for one in found.questions.of("broken")], found.too_many_broken, bool(labels)
+
+    assert broken("other1") == (["q0", "q1"], True, False)
+    assert broken("other1", "gold") == ([], False, True)  # the document is there: its labels were taken away
+    (after.folder / "documents.json").unlink()
+    found = gate(after, max_failed=None, against=tmp_path / earlier, max_broken=1)
+    assert (found.against.questions.undetermined, found.against.too_many_broken, found.ok) == (2, True, False)
