@@ -19,7 +19,7 @@ from core.evaluation.release.against import Against, failures
 from core.evaluation.release.against import compare as compare_with
 from core.evaluation.release.criteria import Criteria, keywords
 from core.evaluation.release.gate import Decision, decide
-from core.evaluation.release.measured import find, of_evaluation
+from core.evaluation.release.measured import find, of_evaluation, settled
 from core.evaluation.release.regressions import regressed
 from core.evaluation.release.snapshot import earlier
 
@@ -112,16 +112,18 @@ def gate(
     `measured` is the result of `evaluate`, the name of a saved evaluation, its folder, or its metrics.json
     (which alone does not show how sure the choice is). `min_quality` is of the mean of `metric`; `max_cost`
     is for 1,000 questions at the evaluation's prices, `max_tokens` and `max_calls` for one question,
-    `max_failed` and `max_unjudged` are shares. Without `allow_loss` no route passes that is shown to be worse
-    than the baseline on a kind of question. A route ships if it is shown to be at most `margin` worse than
-    every other; `cheapest`: the cheapest such route, else only the one with the highest mean. `min_questions`
-    replaces the scored questions that this takes (25, and 3 / margin to call routes equivalent). `planned`:
-    the only routes compared with the baseline; None for all that were measured. `regressions`: a label set of
-    complaints, whose questions the route to ship is asked now, or an evaluation of one, by name or folder.
-    `against` is the snapshot of an earlier release, or another evaluation by its folder or name: the decision
-    is then false only if a drop larger than `min_effect` (the margin unless given) is shown, or a limit is
-    missed by every route; `max_broken` is how many questions may break since then, None for any number. A
-    criterion without a figure does not pass.
+    `max_failed` and `max_unjudged` are shares. Without `allow_loss` no route passes that is shown to be
+    worse than the baseline on a kind of question. A route ships if it is shown to be at most `margin` worse
+    than every other; `cheapest`: the cheapest such route, else only the one with the highest mean.
+    `min_questions` replaces the scored questions that this takes (25, and 3 / margin to call routes
+    equivalent). Limits on quality, p95 and unjudged passages that are not given follow from the baseline
+    (`derive=False`: there are none), and `criteria.derived` names them. `planned`: the only routes compared
+    with the baseline; None for all that were measured. `regressions`: a label set of complaints, whose
+    questions the route to ship is asked now, or an evaluation of one, by name or folder. `against` is the
+    snapshot of an earlier release, or another evaluation by its folder or name: the decision is then false
+    only if a drop larger than `min_effect` (the margin unless given) is shown, or a limit is missed by
+    every route; `max_broken` is how many questions may break since then, None for any number. A criterion
+    without a figure does not pass.
 
     The decision is true if there is a route to ship. Raises BadInput.
     """
@@ -138,7 +140,7 @@ def gate(
         found = find(settings, text(str(path(measured, "measured")), "measured"))
     if planned is not None:
         found = found.planned(listed(planned))
-    decision = decide(found, asked)
+    decision = decide(found, settled(found, asked))
     if regressions is not None:
         engine, given = engines.shared_engine(), text(str(path(regressions, "regressions")), "regressions")
         decision = replace(decision, regressions=regressed(engine, given, found, decision.shown))

@@ -60,7 +60,8 @@ def gate_(
 
     A route ships if it is at most the margin worse than every other route that meets the limits, shown by the
     paired interval against each. With too few questions the result is "not enough evidence", with the best
-    route so far and about how many more questions would decide.
+    route so far and about how many more questions would decide. Limits that are not given follow from the
+    baseline, and are named.
 
     Exits with 0 if there is a route to ship, 1 if there is no such route or the evidence is too weak, 2 on
     invalid input. With --against, exits with 1 only if a drop is shown, every route misses a limit, or
@@ -74,7 +75,7 @@ def gate_(
     from core.evaluation.release.comment import comment
     from core.evaluation.release.gate import decide
     from core.evaluation.release.junit import junit as junit_xml
-    from core.evaluation.release.measured import find
+    from core.evaluation.release.measured import find, settled
     from core.evaluation.release.regressions import regressed
     from core.evaluation.release.report import report
     from core.evaluation.release.snapshot import earlier, snapshot
@@ -91,7 +92,7 @@ def gate_(
         note("warning: metrics.json alone lacks the values of each question, so some results are missing")
     if planned is not None:
         measured = measured.planned(list(listed(planned)))
-    decision = decide(measured, criteria)
+    decision = decide(measured, settled(measured, criteria))
     if regressions is not None:
         with working("q") as (bar, stop):
             found = regressed(

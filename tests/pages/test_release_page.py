@@ -2,11 +2,15 @@
 
 import json
 import re
+import shlex
 from contextlib import closing
+from dataclasses import asdict, replace
 from functools import partial
 
 import pytest
 
+from core.api import gate
+from core.cli import main
 from core.domain.format import number
 from core.domain.types import Passage, Query
 from core.evaluation import experiment_store
@@ -15,13 +19,13 @@ from core.evaluation.experiment_store import RUNS
 from core.evaluation.labels import desk as desks
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.gate import decide
-from core.evaluation.release.measured import derived, of_evaluation
+from core.evaluation.release.measured import of_evaluation, settled
 from core.evaluation.release.snapshot import snapshot
 from core.evaluation.release.text import headline
 from core.store import Store
 from core.store.labels import Judgement, Pooled
 from tests.pages.reading import address, html, plain, shown
-from tests.released import evaluation, labelled, outcome
+from tests.released import evaluation, failed, labelled, outcome
 from tests.runs import HOSTILE, make_run
 
 TABS = (
@@ -71,7 +75,7 @@ def limit(app, field):
 
 def test_the_decision_stands_first_with_criteria_derived_from_the_baseline(look, kept):
     measured = of_evaluation(kept())
-    decision = decide(measured, derived(measured))
+    decision = decide(measured, settled(measured, Criteria()))
     app = look()
     assert headline(decision) in shown(app)
     assert "Ship Dense" in html(app)
@@ -85,6 +89,36 @@ def test_the_decision_stands_first_with_criteria_derived_from_the_baseline(look,
     assert limit(app, "minimum").value == pytest.approx(0.63)
     assert limit(app, "max_p95_ms").value == 1000.0
     assert address(app, "min") is None
+
+
+CASES = {
+    "ships": routes(),
+    "few questions": {route: found[:20] for route, found in routes().items()},
+    "the baseline fails": {**routes(), "bm25": [failed(), *routes()["bm25"][1:]]},
+    "nothing judged below": {**routes(4), "bm25": [outcome(None) for _ in range(66)]},
+    "unlike machines": {
+        route: [replace(one, machine=f"kind {n % 2}") for n, one in enumerate(found)]
+        for route, found in routes().items()
+    },
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_page_and_the_command_decide_the_same(look, kept, case, capsys):
+    made = kept(by_route=CASES[case])
+    app = look("Report and build")
+    expected = gate(made)
+    assert headline(expected) in shown(app)
+    for field in ("minimum", "max_p95_ms", "max_unjudged", "max_failed", "margin"):
+        assert limit(app, field).value == getattr(expected.criteria, field)
+    assert ("From the baseline" in shown(app)) == bool(expected.criteria.derived)
+    # the command for a build applies the same limits
+    words = shlex.split(next(one.value for one in app.code if "--report" in one.value))
+    main(["gate", str(made.folder), *words[5 : words.index("--report")], "--json"])
+    found = json.loads(capsys.readouterr().out)
+    limits = {**asdict(expected.criteria), "derive": found["criteria"]["derive"], "derived": []}
+    assert found["criteria"] == limits
+    assert (found["decision"], found["chosen"]) == (expected.verdict.decision, expected.chosen)
 
 
 def test_what_is_not_decided_is_not_green(look, kept):
@@ -148,7 +182,7 @@ def test_every_tab_draws_and_is_in_the_address(look, kept, tab):
 
 def test_the_chart_has_the_comparisons_that_the_verdict_rests_on(look, kept):
     measured = of_evaluation(kept())
-    (pair,) = decide(measured, derived(measured)).verdict.pairs
+    (pair,) = decide(measured, settled(measured, Criteria())).verdict.pairs
     app = look("What it rests on")
     (drawn,) = json.loads(app.main.get("plotly_chart")[-1].proto.spec)["data"]
     assert drawn["x"] == [pytest.approx(pair.delta)]
@@ -265,7 +299,7 @@ def test_how_many_more_labels_would_settle_it_and_the_way_to_them(look, kept, en
     one, other = ([outcome(1 + (n + by) % 3) for n in range(66)] for by in (0, 1))
     made = kept("close", {"bm25": one, "dense": other})
     app = look(evaluation="close")
-    decision = decide(of_evaluation(made), derived(of_evaluation(made)))
+    decision = decide(of_evaluation(made), settled(of_evaluation(made), Criteria()))
     assert decision.verdict.more_questions > 0
     press = next(one for one in app.button if one.key == "release_settle")
     assert "most decisive questions come first" in plain(app.button(key="release_settle").help)

@@ -11,10 +11,11 @@ import streamlit as st
 from core.analysis.metrics import titled
 from core.evaluation.finding import MARGIN
 from core.evaluation.release.criteria import Criteria
-from core.evaluation.release.measured import Measured, derived
+from core.evaluation.release.measured import Measured, settled
 from ui.app import address, help_mark
 from ui.app.choice import choice
 from ui.app.help_mark import term
+from ui.app.markup import md
 
 NONE = "none"  # in the address: no limit
 METRIC = "release_metric"
@@ -66,8 +67,33 @@ LIMITS = (
 
 
 def chosen(measured: Measured) -> Criteria:
-    """Draw the controls and give the criteria; each that is not as derived is in the address."""
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="release_limits"):
+    """Draw the controls and return the criteria; each that is not as derived is in the address."""
+    top = st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="release_limits")
+    named = st.empty()
+    usual = Criteria()
+    with st.container(horizontal=True, gap="medium"):
+        no_loss = _switch(
+            "loss",
+            "Reject routes shown worse than the baseline on any kind of question",
+            usual.no_loss,
+            f"The baseline is {measured.title(measured.baseline)}.",
+            "baseline",
+        )
+        cheaper = _switch(
+            "cheapest",
+            "Ship the cheapest route that is at most the margin worse",
+            usual.cheaper,
+            "Turn off to ship the route with the highest mean, whatever it costs.",
+            "margin",
+        )
+    unlike = bool(measured.unlike) and _switch(
+        "machines",
+        "Use times of unlike machines",
+        usual.unlike_machines,
+        f"Off: no time counts, because {measured.unlike}.",
+        "p50 and p95",
+    )
+    with top:
         metric = choice(
             "metric",
             METRIC,
@@ -77,40 +103,22 @@ def chosen(measured: Measured) -> Criteria:
             format_func=titled,
             help=help_mark.metric(st.session_state.get(METRIC) or next(iter(measured.metrics()))),
         )
-        begin = derived(measured, metric)
-        limits = {
-            one.field: _limit(one, f"{measured.name}:{metric}", getattr(begin, one.field)) for one in LIMITS
-        }
-    with st.container(horizontal=True, gap="medium"):
-        no_loss = _switch(
-            "loss",
-            "Reject routes shown worse than the baseline on any kind of question",
-            begin.no_loss,
-            f"The baseline is {measured.title(measured.baseline)}.",
-            "baseline",
-        )
-        cheaper = _switch(
-            "cheapest",
-            "Ship the cheapest route that is at most the margin worse",
-            begin.cheaper,
-            "Turn off to ship the route with the highest mean, whatever it costs.",
-            "margin",
-        )
-    unlike = bool(measured.unlike) and _switch(
-        "machines",
-        "Use times of unlike machines",
-        begin.unlike_machines,
-        f"Off: no time counts, because {measured.unlike}.",
-        "p50 and p95",
-    )
-    margin = limits.pop("margin")
+        begin = settled(measured, Criteria(metric, unlike_machines=unlike))
+        of = f"{measured.name}:{metric}{':all times' if unlike else ''}"
+        limits = {one.field: _limit(one, of, getattr(begin, one.field)) for one in LIMITS}
+    limits["margin"] = MARGIN if limits["margin"] is None else limits["margin"]
+    derived = tuple(name for name in begin.derived if limits[name] == getattr(begin, name))
+    if derived:
+        labels = ", ".join(one.label for one in LIMITS if one.field in derived)
+        named.caption(md(f"From the baseline, {measured.title(measured.baseline)}: {labels}."))
     return Criteria(
         metric,
-        margin=MARGIN if margin is None else margin,
         no_loss=no_loss,
         cheaper=cheaper,
         unlike_machines=unlike,
-        **limits,  # type: ignore[arg-type]  # every other limit is a number or None
+        derive=False,
+        derived=derived,
+        **limits,  # type: ignore[arg-type]  # every limit but the margin is a number or None
     )
 
 

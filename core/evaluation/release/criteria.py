@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import Field, dataclass
+from dataclasses import Field, dataclass, replace
 from shlex import join
 from typing import Any
 
 from core.domain.errors import BadInput
 from core.evaluation.finding import MARGIN
 from core.evaluation.options import check, option, options
+
+DERIVABLE = ("minimum", "max_p95_ms", "max_unjudged")  # limits taken from the baseline unless given
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +62,17 @@ class Criteria:
         "Use times although they were measured on machines of different kinds.",
         flags="--allow-unlike-machines",
     )
+    derive: bool = option(
+        True,
+        "Take limits on quality, p95 and unjudged passages that are not given from the baseline, or apply "
+        "none.",
+        flags="--derive/--no-derive",
+    )
     min_effect: float | None = option(
         None, "Smallest drop since --against that fails. Default: the margin.", "X", most=1
     )
+    # the limits that were taken from the baseline, see core.evaluation.release.measured.settled
+    derived: tuple[str, ...] = ()
 
     @property
     def least_drop(self) -> float:
@@ -98,10 +108,11 @@ def keywords() -> dict[str, Field[Any]]:
 
 
 def command(name: str, criteria: Criteria, *, against: str | None = None, report: str | None = None) -> str:
-    """Return one line for a shell: the `gate` command that applies the criteria. The share that may fail is 1
-    if they have no such limit.
+    """Return one line for a shell: the `gate` command that applies these limits and no others. The share that
+    may fail is 1 if they have no such limit.
     """
     words = ["python", "-m", "core", "gate", name]
+    criteria = replace(criteria, derive=all(getattr(criteria, one) is not None for one in DERIVABLE))
     # numbers first, the margin last of them
     for one, own in sorted(
         options(criteria).values(), key=lambda pair: (pair[0].type == "bool", pair[0].name == "margin")

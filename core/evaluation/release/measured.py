@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import inf
+from math import floor, inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +21,13 @@ from core.evaluation.equal_routes import Equal
 from core.evaluation.experiment_store import FIGURES, LABELLED, Evaluation
 from core.evaluation.figures import BaselineDifference, Figures, Means, read
 from core.evaluation.pairs import EVERY, Difference
-from core.evaluation.release.criteria import Criteria
+from core.evaluation.release.criteria import DERIVABLE, Criteria
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings
 
 UNJUDGED = "unjudged@10"
-LEAST_MS = 1000.0  # what `derived` allows any route: Nielsen 1993, a user's train of thought is kept for 1 s
-MOST_FAILED = 0.05  # what `derived` allows at most, however often the baseline fails
+LEAST_MS = 1000.0  # what `settled` allows any route: Nielsen 1993, a user's train of thought is kept for 1 s
 SLACK = 0.05  # by how much more of the first ten may be unjudged than of the baseline's
 
 
@@ -348,16 +347,21 @@ def find_evaluation(settings: Settings, given: str) -> Evaluation:
     return evaluation
 
 
-def derived(measured: Measured, metric: str = "ndcg@10") -> Criteria:
-    """Criteria to begin with: as good as the baseline, not much slower, and judged about as well.
+def settled(measured: Measured, criteria: Criteria) -> Criteria:
+    """Return the criteria with the limits of DERIVABLE that are not given taken from the baseline: as good,
+    not much slower, and judged about as well. A figure that the baseline lacks gives no limit.
 
-    Without a figure of the baseline its limit is left out. A baseline that fails often does not meet them.
+    Both the page Release and the command `gate` begin with these limits.
     """
-    base, mean = measured.of(measured.baseline, metric), measured.mean(measured.baseline, metric)
-    return Criteria(
-        metric,
-        minimum=None if mean is None else int(mean * 100) / 100,
-        max_p95_ms=None if base.p95_ms is None else float(max(LEAST_MS, 100 * round(2 * base.p95_ms / 100))),
-        max_failed=0.0 if not base.failed else min(MOST_FAILED, int(base.failed * 100 + 1) / 100),
-        max_unjudged=None if base.unjudged is None else round(min(1.0, base.unjudged + SLACK), 2),
-    )
+    if not criteria.derive:
+        return criteria
+    base = measured.timed(criteria).of(measured.baseline, criteria.metric)
+    begin: dict[str, float | None] = {
+        "minimum": None if base.mean is None else floor(base.mean * 100) / 100,
+        "max_p95_ms": None if base.p95_ms is None else max(LEAST_MS, 100.0 * round(2 * base.p95_ms / 100)),
+        "max_unjudged": None if base.unjudged is None else round(min(1.0, base.unjudged + SLACK), 2),
+    }
+    taken: dict[str, Any] = {
+        name: begin[name] for name in DERIVABLE if getattr(criteria, name) is None and begin[name] is not None
+    }
+    return replace(criteria, **taken, derive=False, derived=tuple(taken))

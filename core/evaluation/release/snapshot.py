@@ -20,7 +20,7 @@ from core.evaluation import experiment_store
 from core.evaluation.diff.questions import NOT_RECORDED, Asked, EvaluationSide, PassageLoss, depth_of
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.gate import Decision, decide
-from core.evaluation.release.measured import Measured, find_evaluation, of_evaluation
+from core.evaluation.release.measured import Measured, find_evaluation, of_evaluation, settled
 from core.evaluation.stored import checked
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def earlier(settings: Settings, given: str, criteria: Criteria, called: str = "-
     path = Path(given)
     if path.is_dir() or (not path.exists() and given in experiment_store.names(settings)):
         measured = of_evaluation(find_evaluation(settings, given))
-        return read(snapshot(measured, decide(measured, criteria)), given)
+        return read(snapshot(measured, decide(measured, settled(measured, criteria))), given)
     try:
         return read(path.read_bytes(), given)
     except OSError as error:

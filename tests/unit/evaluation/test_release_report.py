@@ -169,7 +169,7 @@ def test_a_snapshot_comes_back_as_it_was(measured):
     assert (back.chosen, back.baseline, back.metric, back.corpus) == ("dense", "bm25", "ndcg@10", "tiny")
     assert back.values["dense"]["ndcg@10"] == dict(measured.values("ndcg@10")["dense"])
     assert back.questions["q3"]["text"] == "question 3"
-    assert Criteria(**back.criteria) == EASY
+    assert Criteria(**{**back.criteria, "derived": ()}) == EASY
     assert back.decision["chosen"] == "dense"
 
 
