@@ -1,4 +1,4 @@
-"""Passage grades of one question, and what thresholds would decide over many questions."""
+"""Grades: those of one question, what thresholds would decide over many, and how often grades are right."""
 
 from __future__ import annotations
 
@@ -7,15 +7,28 @@ from typing import TYPE_CHECKING
 
 from core.analysis.what_if.grading import ACTIONS, Edge, Tally, bands
 from core.domain.outputs import PassageGrade
-from ui.charts.style import KINDS, add_threshold, chart, ink, row_axis, words
+from core.evaluation.calibration import Reliability
+from core.evaluation.tuning.calibrate import Curve
+from ui.charts.style import (
+    KINDS,
+    add_line,
+    add_points,
+    add_threshold,
+    chart,
+    faint,
+    ink,
+    row_axis,
+    words,
+)
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-ROW = 22  # pixels
 ABOVE, BETWEEN, BELOW = KINDS["RETRIEVER"][1], KINDS["LLM"][1], KINDS["GUARDRAIL"][1]
 LOST = KINDS["EVALUATOR"][1]
 BANDS = (("trusted", ABOVE), ("in between", BETWEEN), ("doubted", BELOW))
+COLOURS = (ABOVE, BETWEEN, LOST, KINDS["CHAIN"][1], KINDS["TOOL"][1])
+NAME_CHARACTERS = 60
 
 
 def grade_strip(
@@ -33,28 +46,30 @@ def grade_strip(
     found = bands(grades, low, high)
     order = [*found.above, *found.between, *found.below]
     rows = {one.id: at for at, one in enumerate(order)}
+    names = [words(titles.get(one.id, one.id), 38) for one in order]
+    marks = [f"  ◆{grade}" if (grade := gold.get(one.id, 0)) > 0 else "" for one in order]
+    labels = [f"<b>{name}{mark}</b>" if mark else name for name, mark in zip(names, marks, strict=True)]
     figure = chart(
-        70 + ROW * max(1, len(order)),
+        70 + 22 * max(1, len(order)),
         x={"range": [-0.02, 1.1], "tickvals": [0, 0.2, 0.4, 0.6, 0.8, 1]},
-        y=row_axis([_label(titles.get(one.id, one.id), gold.get(one.id, 0)) for one in order])
-        | {"range": [max(1, len(order)) - 0.4, -0.6]},
+        y=row_axis(labels) | {"range": [max(1, len(order)) - 0.4, -0.6]},
     )
     for (name, colour), some in zip(BANDS, (found.above, found.between, found.below), strict=True):
-        figure.add_scatter(
-            x=[one.grade for one in some],
-            y=[rows[one.id] for one in some],
+        labelled = [gold.get(one.id, 0) > 0 for one in some]
+        add_points(
+            figure,
+            [(one.grade, rows[one.id], words(titles.get(one.id, one.id), 80)) for one in some],
+            "%{customdata}<br>grade %{x:.3f}",
+            {
+                "color": colour,
+                "size": [13 if one else 9 for one in labelled],
+                "symbol": ["diamond" if one else "circle" for one in labelled],
+            },
             name=name,
             mode="markers+text",
             text=[f" {one.grade:.3f}" for one in some],
             textposition="middle right",
             cliponaxis=False,
-            marker={
-                "color": colour,
-                "size": [13 if gold.get(one.id, 0) > 0 else 9 for one in some],
-                "symbol": ["diamond" if gold.get(one.id, 0) > 0 else "circle" for one in some],
-            },
-            customdata=[words(titles.get(one.id, one.id), 80) for one in some],
-            hovertemplate="%{customdata}<br>grade %{x:.3f}<extra></extra>",
         )
     for edge, was in ((low, stored[0]), (high, stored[1])):
         figure.add_vline(x=edge, line={"color": ink(), "width": 1.5})
@@ -66,17 +81,14 @@ def grade_strip(
 def describe_strip(
     grades: Sequence[PassageGrade], gold: Mapping[str, int], low: float, high: float, decision: str
 ) -> str:
-    """Describe the strip."""
+    """Describe how many passages are on each side of the thresholds, and the decision."""
     found = bands(grades, low, high)
     labelled = sum(gold.get(one.id, 0) > 0 for one in (*found.above, *found.between, *found.below))
-    counts = (
+    return (
         f"Passages graded {high:.3g} or higher: {len(found.above)}, in between: {len(found.between)}, "
-        f"below {low:.3g}: {len(found.below)}"
+        f"below {low:.3g}: {len(found.below)}, without a grade: {len(found.without)}; ◆ marks {labelled} "
+        f"labelled. Decision: {decision or 'none'}."
     )
-    if found.without:
-        counts += f", without a grade: {len(found.without)}"
-    marked = f"; ◆ marks {labelled} labelled" if labelled else ""
-    return f"{counts}{marked}. Decision: {decision or 'none'}."
 
 
 def threshold_curves(tallies: Sequence[Tally], edge: Edge, marks: Mapping[str, float]) -> Figure:
@@ -91,11 +103,8 @@ def threshold_curves(tallies: Sequence[Tally], edge: Edge, marks: Mapping[str, f
         y={"title": "questions", "domain": [0.582, 1]},
         hovermode="x unified",
     )
-    lower = figure.layout.yaxis.to_plotly_json() | {
-        "title": "share",
-        "range": [-0.03, 1.05],
-        "domain": [0, 0.512],
-    }
+    share = {"title": "share", "range": [-0.03, 1.05], "domain": [0, 0.512]}
+    lower = figure.layout.yaxis.to_plotly_json() | share
     figure.update_layout(yaxis2=lower, legend={"y": -0.16, "yanchor": "top"}, margin={"t": 26})
     at = [one.high if edge == "high" else one.low for one in tallies]
     for action, colour in zip(ACTIONS, (ABOVE, BETWEEN, BELOW), strict=True):
@@ -107,20 +116,15 @@ def threshold_curves(tallies: Sequence[Tally], edge: Edge, marks: Mapping[str, f
             line={"color": colour, "width": 1, "shape": "hv"},
             hovertemplate="%{y} " + action + "<extra></extra>",
         )
-    shares = (
+    for name, colour, dash, values in (
         ("precision of “correct”", ABOVE, "solid", [one.precision for one in tallies]),
         ("recall of “correct”", BETWEEN, "dash", [one.recall for one in tallies]),
         ("wrong discards", LOST, "dot", [one.lost for one in tallies]),
-    )
-    for name, colour, dash, values in shares:
+    ):
+        line = {"color": colour, "dash": dash}
+        hover = f"{name}: %{{y:.2f}}<extra></extra>"
         figure.add_scatter(
-            x=at,
-            y=values,
-            name=name,
-            mode="lines",
-            line={"color": colour, "dash": dash},
-            yaxis="y2",
-            hovertemplate=f"{name}: %{{y:.2f}}<extra></extra>",
+            x=at, y=values, name=name, mode="lines", line=line, yaxis="y2", hovertemplate=hover
         )
     for name, value in marks.items():
         stored = name == "stored"
@@ -128,6 +132,65 @@ def threshold_curves(tallies: Sequence[Tally], edge: Edge, marks: Mapping[str, f
     return figure
 
 
-def _label(title: str, grade: int) -> str:
-    text = words(title, 38)
-    return f"<b>{text}  ◆{grade}</b>" if grade > 0 else text
+def calibration_curves(found: Mapping[str, Curve | None], marks: Mapping[str, float], name: str) -> Figure:
+    """Draw precision and recall for each part of the questions: the first part dotted, the second solid.
+
+    `marks` maps names of thresholds to their values, each drawn as a line; `name` is the axis title.
+    """
+    figure = chart(
+        380,
+        x={"title": words(name, NAME_CHARACTERS), "hoverformat": ".3g"},
+        y={"title": "share", "range": [-0.03, 1.05]},
+        hovermode="x",
+        legend={"orientation": "h", "y": -0.2, "yanchor": "top"},
+        margin={"l": 8, "r": 8, "t": 26, "b": 8},
+    )
+    for (part, curve), dash in zip(found.items(), ("dot", "solid"), strict=False):
+        if curve is None:
+            continue
+        for measure, colour in (("precision", ABOVE), ("recall", BETWEEN)):
+            figure.add_scatter(
+                x=curve.thresholds,
+                y=getattr(curve, measure),
+                name=f"{measure}, {words(part, NAME_CHARACTERS)}",
+                mode="lines",
+                line={"color": colour, "dash": dash, "shape": "vh"},
+                hovertemplate="%{y:.2f}<extra>%{fullData.name}</extra>",
+            )
+    least = min(marks.values(), default=0.0)
+    for mark, value in marks.items():
+        text, dash = words(f"{mark} {value:.3g}", NAME_CHARACTERS), "solid" if mark == "chosen" else "dash"
+        add_threshold(figure, value, text, dash=dash, left=value == least and len(marks) > 1)
+    return figure
+
+
+def reliability_curve(curves: Mapping[str, Reliability]) -> Figure:
+    """Draw the share of correct cases against the mean grade of each bin, one line for each name.
+
+    A larger point stands for more cases. On the diagonal, grades are probabilities; below it they are
+    overconfident.
+    """
+    axis = {"range": [-0.03, 1.03]}
+    figure = chart(360, x={**axis, "title": "mean grade"}, y={**axis, "title": "share correct"})
+    add_line(figure, [0, 1], [0, 1], {"color": faint(), "dash": "dash"})
+    for at, (name, curve) in enumerate(curves.items()):
+        most = max((one.n for one in curve.bins), default=1)
+        add_points(
+            figure,
+            [(one.mean, one.share, one.n) for one in curve.bins],
+            "grade %{x:.2f}, correct %{y:.2f}<br>%{customdata} cases",
+            {"size": [6 + 12 * (one.n / most) ** 0.5 for one in curve.bins]},
+            name=words(name, NAME_CHARACTERS),
+            mode="lines+markers",
+            line={"color": COLOURS[at % len(COLOURS)]},
+        )
+    return figure
+
+
+def describe_reliability(curves: Mapping[str, Reliability]) -> str:
+    """Describe the curves by their calibration errors and Brier scores."""
+    figures = "; ".join(
+        f"{name}: {curve.n} cases, calibration error {curve.ece:.2f}, Brier score {curve.brier:.3f}"
+        for name, curve in curves.items()
+    )
+    return f"Share of correct cases by grade. {figures or 'none'}."

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from core.analysis.label_flow import FlowStep
-from ui.charts.style import ERROR, chart, faint, paper, row_axis, scale, words
+from ui.charts.style import ERROR, add_line, add_points, chart, faint, paper, row_axis, scale, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-ROW, HEAD = 26, 34  # pixels
-THICK = 13.0  # of a line with every label
-NAME_CHARACTERS = 28
+THICK = 13.0  # pixels of a line with every label
 ENDS = ("top", "prompt", "cited")
 
 
@@ -23,7 +21,7 @@ def label_flow(rows: Sequence[tuple[str, str, tuple[FlowStep, ...]]], of: int) -
     last = max((sum(not step.kind for step in steps) for _, _, steps in rows), default=1)
     ends = [f"{rows[0][2][-1].name if last == 1 else 'top'}", *ENDS[1:last]] if rows else []
     figure = chart(
-        HEAD + ROW * len(rows),
+        34 + 26 * len(rows),
         x={
             "tickvals": [0, 1, *range(2, 2 + last)],
             "ticktext": [f"{of} relevant", "found", *ends],
@@ -31,12 +29,12 @@ def label_flow(rows: Sequence[tuple[str, str, tuple[FlowStep, ...]]], of: int) -
             "showgrid": False,
             "range": [-0.1, last + 1.3],
         },
-        y=row_axis([words(title, NAME_CHARACTERS) for _, title, _ in rows]),
+        y=row_axis([words(title, 28) for _, title, _ in rows]),
         showlegend=False,
         clickmode="event+select",
     )
     lines: dict[int, list[tuple[float | None, float | None]]] = defaultdict(list)
-    nodes: list[tuple[float, int, list[str], bool]] = []
+    nodes, failed = [], []
     for row, (route, title, steps) in enumerate(rows):
         inner = sum(bool(step.kind) for step in steps)
         at, left = 0.0, of
@@ -45,35 +43,21 @@ def label_flow(rows: Sequence[tuple[str, str, tuple[FlowStep, ...]]], of: int) -
             lines[left] += [(at, row), (x, row), (None, None)]
             at, left = x, len(step.present)
             lost = f", {len(step.lost)} lost here" if step.lost else ""
-            told = f"{words(step.name, 60)}: {left} of {of}{lost}"
-            nodes.append((x, row, [route, words(title, 60), told], bool(step.lost)))
+            nodes.append((x, row, [route, words(title, 60), f"{words(step.name, 60)}: {left} of {of}{lost}"]))
+            failed.append(bool(step.lost))
     accent = scale()[2][1]
     for left, points in sorted(lines.items()):
-        figure.add_scatter(
-            x=[x for x, _ in points],
-            y=[y for _, y in points],
-            mode="lines",
-            hoverinfo="skip",
-            line={
-                "width": THICK * left / of if left else 1,
-                "color": accent if left else faint(),
-                "dash": "solid" if left else "dot",
-            },
-        )
-    figure.add_scatter(
-        x=[x for x, *_ in nodes],
-        y=[row for _, row, *_ in nodes],
-        mode="markers",
-        customdata=[told for _, _, told, _ in nodes],
-        hovertemplate="<b>%{customdata[1]}</b><br>%{customdata[2]}<extra></extra>",
-        marker={
-            "symbol": ["x" if lost else "circle" for *_, lost in nodes],
-            "opacity": 1,
-            "size": [11 if lost else 7 for *_, lost in nodes],
-            "color": [ERROR if lost else accent for *_, lost in nodes],
-            "line": {"width": 1, "color": paper()},
-        },
-    )
+        line = {"width": THICK * left / of, "color": accent} if left else {"width": 1, "color": faint()}
+        dash = "solid" if left else "dot"
+        add_line(figure, [x for x, _ in points], [y for _, y in points], {**line, "dash": dash})
+    marker = {
+        "symbol": ["x" if lost else "circle" for lost in failed],
+        "opacity": 1,
+        "size": [11 if lost else 7 for lost in failed],
+        "color": [ERROR if lost else accent for lost in failed],
+        "line": {"width": 1, "color": paper()},
+    }
+    add_points(figure, nodes, "<b>%{customdata[1]}</b><br>%{customdata[2]}", marker)
     return figure
 
 

@@ -110,12 +110,11 @@ def name_axis(names: Sequence[str], **more: Any) -> dict[str, Any]:
     return {"tickvals": list(range(len(names))), "ticktext": list(names), "showgrid": False, **more}
 
 
-def duration_ticks(ticks: Sequence[float]) -> dict[str, Any]:
-    """Return the ticks of an axis of milliseconds, written as durations."""
-    return {
-        "tickvals": list(ticks),
-        "ticktext": [milliseconds(ms) if ms >= 0.1 else f"{ms:g} ms" for ms in ticks],
-    }
+def duration_ticks(least: float, most: float) -> dict[str, Any]:
+    """Return ticks of a log axis from `least` to `most` ms as durations: powers of ten, or 1, 2, 5 if few."""
+    steps = (1, 2, 5) if most < 1000 * least else (1,)
+    ticks = [round(m * 10.0**n, 2 - n) for n in range(-2, 8) for m in steps]
+    return {"tickvals": ticks, "ticktext": [milliseconds(ms) if ms >= 0.1 else f"{ms:g} ms" for ms in ticks]}
 
 
 def outlined(symbol: str, size: float, colour: str | list[str]) -> dict[str, Any]:
@@ -148,34 +147,42 @@ def add_cells(figure: Figure, values: Sequence[Sequence[float | None]], **more: 
     )
 
 
+def add_points(
+    figure: Figure, points: Sequence[tuple[Any, Any, Any]], hover: str, marker: Mapping[str, Any], **more: Any
+) -> None:
+    """Add markers at `points`, each (x, y, customdata), with a template of their `hover` if they have one.
+
+    Nothing is added without points.
+    """
+    if points:
+        x, y, about = zip(*points, strict=True)
+        look = {"mode": "markers", "marker": marker, "hoverinfo": None if hover else "skip"}
+        look["hovertemplate"] = f"{hover}<extra></extra>" if hover else None
+        figure.add_scatter(x=x, y=y, customdata=about, **{**look, **more})
+
+
+def add_line(
+    figure: Figure, x: Sequence[Any], y: Sequence[Any], line: Mapping[str, Any], **more: Any
+) -> None:
+    """Add a line that only leads the eye: without a hover, and without a legend unless named."""
+    look = {"hoverinfo": "skip", "showlegend": "name" in more, **more}
+    figure.add_scatter(x=x, y=y, mode="lines", line=line, **look)
+
+
 def add_bar_ends(figure: Figure, ends: Sequence[float], texts: Sequence[str]) -> None:
     """Write each row's text at the right end of its bar."""
-    figure.add_scatter(
-        y=list(range(len(ends))),
-        x=ends,
-        text=texts,
-        mode="text",
-        textposition="middle right",
-        showlegend=False,
-        hoverinfo="skip",
-        cliponaxis=False,
-    )
+    look = {"textposition": "middle right", "showlegend": False, "hoverinfo": "skip", "cliponaxis": False}
+    figure.add_scatter(y=list(range(len(ends))), x=ends, text=texts, mode="text", **look)
 
 
-def add_threshold(figure: Figure, value: float, text: str, *, dash: str, left: bool) -> None:
-    """Draw a vertical line at a threshold, with its text above, to the `left` of it or to the right."""
+def add_threshold(
+    figure: Figure, value: float, text: str, *, dash: str = "solid", left: bool, bottom: bool = False
+) -> None:
+    """Draw a vertical line with its text to the `left` or right of it, above the chart or at its bottom."""
     line = {"color": ink(), "width": 1.3, "dash": dash}
     figure.add_shape(type="line", x0=value, x1=value, y0=0, y1=1, yref="paper", line=line)
-    figure.add_annotation(
-        x=value,
-        y=1.0,
-        yref="paper",
-        yanchor="bottom",
-        text=text,
-        showarrow=False,
-        xanchor="right" if left else "left",
-        font={"size": 11},
-    )
+    place = {"x": value, "y": 0 if bottom else 1, "yref": "paper", "yanchor": "bottom", "showarrow": False}
+    figure.add_annotation(text=text, xanchor="right" if left else "left", font={"size": 11}, **place)
 
 
 def words(text: str, limit: int) -> str:

@@ -1,23 +1,57 @@
-"""A metric against the values of a parameter, or of two."""
+"""A metric against the values of a parameter, or of two, and against the weight of dense search."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from core.analysis.metrics import titled
+from core.corpus.types import DenseWeight
 from core.evaluation.finding import figures
 from core.evaluation.tuning.sweep import Curve, Tried, found, named
 from core.evaluation.tuning.sweep_grid import shown
-from ui.charts.style import ERROR, KINDS, add_cells, chart, error_bars, ink, name_axis, outlined, words
+from ui.charts.style import (
+    ERROR,
+    KINDS,
+    add_cells,
+    add_line,
+    add_points,
+    chart,
+    error_bars,
+    faint,
+    ink,
+    name_axis,
+    outlined,
+    words,
+)
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 EVEN_RATIO = 50  # values whose largest is that many times the least are spaced evenly
-COLOURS = {"better": KINDS["CHAIN"][1], "worse": ERROR}
-SYMBOLS = {"better": "circle", "worse": "square"}
-HEIGHT = 360
+STYLES = {  # verdict: name, colour, symbol
+    "better": ("shown better", KINDS["CHAIN"][1], "circle"),
+    "worse": ("shown worse", ERROR, "square"),
+    "": ("no difference shown", KINDS["GUARDRAIL"][1], "circle-open"),
+}
 LEAST_SPAN = 0.02  # half the range of the axis if all values are equal
+ARROWS = {"better": " ↑", "worse": " ↓"}
+
+
+def weight_curve(measured: DenseWeight) -> Figure:
+    """Draw the mean nDCG@10 of the known items against the weight, with the chosen one and its range."""
+    figure = chart(
+        220,
+        x={"title": "weight of dense; BM25 has the rest", "range": [-0.02, 1.02]},
+        y={"title": "nDCG@10 of known items"},
+        showlegend=False,
+    )
+    figure.add_vrect(measured.low, measured.high, fillcolor=faint(), line_width=0, layer="below")
+    figure.add_vline(measured.weight, line={"color": ink(), "width": 1, "dash": "dash"})
+    colour = KINDS["RETRIEVER"][1]
+    points = [(weight, mean, "") for weight, mean in measured.found]
+    look: dict[str, Any] = {"name": "known items", "mode": "lines+markers", "line": {"color": colour}}
+    add_points(figure, points, "weight %{x:.2f}: %{y:.3f}", {"color": colour}, **look)
+    return figure
 
 
 def sweep_curve(curve: Curve) -> Figure:
@@ -27,46 +61,49 @@ def sweep_curve(curve: Curve) -> Figure:
     line shows no difference. The chosen value appears again on the held-out questions.
     """
     places, ticks = _places([one.point[0] for one in curve.tried])
-    done = [(x, one) for x, one in zip(places, curve.tried, strict=True) if one.effect is not None]
+    done = [(x, one.effect.mean, one) for x, one in zip(places, curve.tried, strict=True) if one.effect]
+    means = [mean for _, mean, _ in done]
+    middle, spread = (min(means) + max(means)) / 2, max(means) - min(means)
+    # Values that hardly differ get a wider axis, so that noise does not fill the chart.
+    wide = {"range": [middle - LEAST_SPAN, middle + LEAST_SPAN]} if spread < LEAST_SPAN / 100 else {}
     figure = chart(
-        HEIGHT,
+        360,
         x={"title": words(curve.subject.names[0], 60), **ticks},
-        y={"title": titled(curve.metric), **_span(done)},
+        y={"title": titled(curve.metric), **wide},
     )
-    figure.add_scatter(
-        x=[x for x, _ in done],
-        y=[one.effect.mean for _, one in done if one.effect],
-        mode="lines",
-        line={"color": KINDS["RETRIEVER"][1], "width": 2},
-        hoverinfo="skip",
-        showlegend=False,
-    )
-    for verdict in ("better", "worse", ""):
-        some = [(x, one) for x, one in done if _kind(one) == verdict and one.point != curve.subject.now]
-        if some:
-            _marks(figure, curve, some, verdict)
-    now = [(x, one) for x, one in done if one.point == curve.subject.now]
-    for x, one in now:
-        mean = one.effect.mean if one.effect else 0.0
+    add_line(figure, [x for x, *_ in done], means, {"color": KINDS["RETRIEVER"][1], "width": 2})
+    for verdict, (name, colour, symbol) in STYLES.items():
+        some = [
+            (x, mean, one)
+            for x, mean, one in done
+            if (one.verdict if one.verdict in STYLES else "") == verdict and one.point != curve.subject.now
+        ]
+        # The interval of the difference, drawn about the mean in use.
+        ends = [
+            (mean + low - one.effect.delta, mean + high - one.effect.delta)
+            for _, mean, one in some
+            if one.effect
+            for low, high in [one.effect.interval or (one.effect.delta, one.effect.delta)]
+        ]
+        bars = error_bars([mean for _, mean, _ in some], ends, colour)
+        points = [(x, mean, _hover(one, curve)) for x, mean, one in some]
+        add_points(figure, points, "%{customdata}", outlined(symbol, 10, colour), name=name, error_y=bars)
+    now = [(x, mean, _hover(one, curve)) for x, mean, one in done if one.point == curve.subject.now]
+    for _, mean, _ in now:
         figure.add_hline(y=mean, line={"color": ink(), "width": 1, "dash": "dash"})
-        figure.add_scatter(
-            x=[x],
-            y=[mean],
-            mode="markers",
-            name="in use",
-            marker={"symbol": "diamond", "size": 13, "color": ink()},
-            hovertemplate=f"{words(named(curve.subject, one.point), 80)}, in use: %{{y:.3f}}<extra></extra>",
-        )
+    diamond = {"symbol": "diamond", "size": 13, "color": ink()}
+    add_points(figure, now, "%{customdata}", diamond, name="in use")
     if curve.held is not None:
-        x = next(x for x, one in done if one.point == curve.best.point)
-        figure.add_scatter(
-            x=[now[0][0], x],
-            y=[curve.held.before, curve.held.mean],
-            mode="lines+markers",
+        x = next(x for x, _, one in done if one.point == curve.best.point)
+        colour = KINDS["TOOL"][1]
+        add_points(
+            figure,
+            [(now[0][0], curve.held.before, ""), (x, curve.held.mean, "")],
+            "held-out questions: %{y:.3f}",
+            {"symbol": "x", "size": 10, "color": colour},
             name="held-out questions, in use and chosen",
-            line={"color": KINDS["TOOL"][1], "dash": "dot"},
-            marker={"symbol": "x", "size": 10, "color": KINDS["TOOL"][1]},
-            hovertemplate="held-out questions: %{y:.3f}<extra></extra>",
+            mode="lines+markers",
+            line={"color": colour, "dash": "dot"},
         )
     return figure
 
@@ -94,69 +131,24 @@ def sweep_map(curve: Curve) -> Figure:
     frames = ((subject.now, "dash", ink()), (curve.best.point, "solid", KINDS["LLM"][1]))
     for (row, column), dash, colour in frames:
         x, y = columns.index(column), rows.index(row)
-        figure.add_shape(
-            type="rect",
-            x0=x - 0.48,
-            x1=x + 0.48,
-            y0=y - 0.48,
-            y1=y + 0.48,
-            line={"color": colour, "width": 3, "dash": dash},
-        )
+        corners = {"x0": x - 0.48, "x1": x + 0.48, "y0": y - 0.48, "y1": y + 0.48}
+        figure.add_shape(type="rect", line={"color": colour, "width": 3, "dash": dash}, **corners)
     return figure
 
 
 def describe_sweep(curve: Curve, sentences: list[str]) -> str:
     """Describe the chart: its `sentences`, then the mean at each point."""
     points = "; ".join(
-        f"{', '.join(map(shown, one.point))}: {one.effect.mean:.3f}"
-        if one.effect
-        else f"{', '.join(map(shown, one.point))}: needs a run"
+        f"{', '.join(map(shown, one.point))}: {f'{one.effect.mean:.3f}' if one.effect else 'needs a run'}"
         for one in curve.tried
     )
     return f"{' '.join(sentences)} {titled(curve.metric)} by {' and '.join(curve.subject.names)}: {points}."
 
 
-def _marks(figure: Figure, curve: Curve, some: list[tuple[float, Tried]], verdict: str) -> None:
-    colour = COLOURS.get(verdict, KINDS["GUARDRAIL"][1])
-    effects = [one.effect for _, one in some if one.effect is not None]
-    # The interval of the difference, drawn about the mean in use.
-    ends = [
-        (mean + low - e.delta, mean + high - e.delta)
-        for e in effects
-        for mean, (low, high) in [(e.mean, e.interval or (e.delta, e.delta))]
-    ]
-    figure.add_scatter(
-        x=[x for x, _ in some],
-        y=[effect.mean for effect in effects],
-        mode="markers",
-        name=f"shown {verdict}" if verdict else "no difference shown",
-        marker=outlined(SYMBOLS.get(verdict, "circle-open"), 10, colour),
-        error_y=error_bars([effect.mean for effect in effects], ends, colour),
-        customdata=[_hover(one, curve) for _, one in some],
-        hovertemplate="%{customdata}<extra></extra>",
-    )
-
-
-def _span(done: list[tuple[float, Tried]]) -> dict[str, Any]:
-    """Return a wider axis range for values that hardly differ, so that noise does not fill the chart."""
-    means = [one.effect.mean for _, one in done if one.effect is not None]
-    middle = (min(means) + max(means)) / 2
-    return (
-        {"range": [middle - LEAST_SPAN, middle + LEAST_SPAN]}
-        if max(means) - min(means) < LEAST_SPAN / 100
-        else {}
-    )
-
-
-def _kind(one: Tried) -> str:
-    return one.verdict if one.verdict in COLOURS else ""
-
-
 def _cell(one: Tried | None) -> str:
     if one is None or one.effect is None:
         return "" if one is None else "run"
-    mark = {"better": " ↑", "worse": " ↓"}.get(one.verdict, "")
-    return f"{one.effect.mean:.3f}{mark}"
+    return f"{one.effect.mean:.3f}{ARROWS.get(one.verdict, '')}"
 
 
 def _hover(one: Tried | None, curve: Curve) -> str:
@@ -172,12 +164,10 @@ def _places(values: list[Any]) -> tuple[list[float], dict[str, Any]]:
     """Return the places of values on the axis, evenly spaced if they are far apart, and the axis' ticks."""
     numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     least = min((value for value in numbers if value > 0), default=1)
-    if len(numbers) < len(values) or (
-        min(numbers) >= 0 and max(numbers) >= EVEN_RATIO * least and len(values) > 2
-    ):
-        return list(range(len(values))), name_axis(
-            [words(shown(value), 30) for value in values], showgrid=True
-        )
+    far = len(values) > 2 and min(numbers, default=0) >= 0 and max(numbers, default=0) >= EVEN_RATIO * least
+    if len(numbers) < len(values) or far:
+        names = [words(shown(value), 30) for value in values]
+        return list(range(len(values))), name_axis(names, showgrid=True)
     return [float(value) for value in numbers], {}
 
 

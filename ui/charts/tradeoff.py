@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import log10
 from typing import TYPE_CHECKING, Any
 
 from core.domain.format import milliseconds
 from core.evaluation.costs import Point, front
-from ui.charts.style import ERROR, KINDS, chart, duration_ticks, ink, outlined, pick, words
+from ui.charts.style import (
+    ERROR,
+    KINDS,
+    add_line,
+    add_points,
+    chart,
+    duration_ticks,
+    ink,
+    outlined,
+    pick,
+    words,
+)
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-FRONT, REST = KINDS["RETRIEVER"][1], KINDS["GUARDRAIL"][1]
-ON_DARK = KINDS["EMBEDDING"][1]  # the darker blue would be hard to see
+Places = Mapping[str, tuple[float, float]]  # quality and cost by route
 
 
 def tradeoff(
@@ -33,45 +44,38 @@ def tradeoff(
     """
     known = {name: (q, c) for name, (q, c) in points.items() if q is not None and c is not None}
     on = front(points)
-    blue = pick(FRONT, ON_DARK)
+    blue = pick(KINDS["RETRIEVER"][1], KINDS["EMBEDDING"][1])  # on dark, the darker blue is hard to see
     figure = chart(
         420,
         x={"title": words(cost, 60), **(_log(known) if time else {"rangemode": "tozero"})},
         y={"title": words(metric, 60), "tickformat": ".2f"},
         margin={"l": 8, "r": 60, "t": 8, "b": 8},
     )
-    rest = [name for name in known if name not in on and name != baseline]
-    figure.add_scatter(
-        x=[known[name][1] for name in on],
-        y=[known[name][0] for name in on],
-        mode="lines",
-        line={"color": blue, "width": 2, "shape": "hv"},
-        hoverinfo="skip",
-        showlegend=False,
-    )
+    line = {"color": blue, "width": 2, "shape": "hv"}
+    add_line(figure, [known[name][1] for name in on], [known[name][0] for name in on], line)
+    beaten = "beaten by one on the front"
     for label, group, colour, symbol, size in (
-        ("beaten by one on the front", rest, REST, "circle-open", 9),
+        (beaten, [n for n in known if n not in (*on, baseline)], KINDS["GUARDRAIL"][1], "circle-open", 9),
         ("on the front", [name for name in on if name != baseline], blue, "circle", 12),
         ("baseline", [baseline] if baseline in known else [], ERROR, "diamond", 13),
     ):
-        if not group:
-            continue
-        labelled = group is not rest
-        figure.add_scatter(
-            x=[known[name][1] for name in group],
-            y=[known[name][0] for name in group],
-            mode="markers+text" if labelled else "markers",
-            text=[words(names[name], 30) for name in group] if labelled else None,
-            textposition=[_side(known, on, name) for name in group] if labelled else None,
+        spoken = [milliseconds(known[n][1]) if time else f"{known[n][1]:,.4g}" for n in group]
+        labels: dict[str, Any] = {}
+        if label != beaten:
+            labels = {"mode": "markers+text", "text": [words(names[name], 30) for name in group]}
+            labels |= {"textposition": [_side(known, on, n) for n in group], "textfont": {"color": ink()}}
+        add_points(
+            figure,
+            [
+                (known[n][1], known[n][0], [words(names[n], 80), text])
+                for n, text in zip(group, spoken, strict=True)
+            ],
+            f"<b>%{{customdata[0]}}</b><br>{words(metric, 40)} %{{y:.3f}}<br>{words(cost, 60)} "
+            "%{customdata[1]}",
+            outlined(symbol, size, colour),
             name=label,
-            marker=outlined(symbol, size, colour),
-            customdata=[[words(names[name], 80), _cost(known[name][1], time=time)] for name in group],
-            hovertemplate="<b>%{customdata[0]}</b><br>"
-            + words(metric, 40)
-            + " %{y:.3f}<br>"
-            + words(cost, 60)
-            + " %{customdata[1]}<extra></extra>",
             cliponaxis=False,
+            **labels,
         )
     least, most = region
     if known and region != (None, None):
@@ -89,27 +93,18 @@ def tradeoff(
             line_width=0,
             layer="below",
         )
-    figure.update_traces(textfont={"color": ink()}, selector={"mode": "markers+text"})
     return figure
 
 
-def _log(known: Mapping[str, tuple[float, float]]) -> dict[str, Any]:
+def _log(known: Places) -> dict[str, Any]:
     """Return a log axis with ticks written as durations."""
-    from math import log10
-
     costs = [max(0.01, cost) for _, cost in known.values()] or [1.0]
     low, high = log10(min(costs)), log10(max(costs))
     room = max(0.15, 0.08 * (high - low))
-    steps = (1, 2, 5) if high - low < 3 else (1,)
-    ticks = [m * 10.0**n for n in range(-2, 8) for m in steps]
-    return {
-        "type": "log",
-        "range": [low - room, high + room],
-        **duration_ticks(ticks),
-    }
+    return {"type": "log", "range": [low - room, high + room], **duration_ticks(min(costs), max(costs))}
 
 
-def _side(known: Mapping[str, tuple[float, float]], on: Sequence[str], name: str) -> str:
+def _side(known: Places, on: Sequence[str], name: str) -> str:
     """Return the place of a route's label next to its point.
 
     It is on the left, clear of the line, unless it would leave the chart there; it is below if the next route
@@ -117,14 +112,8 @@ def _side(known: Mapping[str, tuple[float, float]], on: Sequence[str], name: str
     """
     qualities = [quality for quality, _ in known.values()]
     near = 0.08 * (max(qualities) - min(qualities))
-    if name not in on:
-        return "bottom right"
-    at = on.index(name)
-    if at + 1 < len(on) and known[on[at + 1]][0] - known[name][0] < near:
+    after = on[on.index(name) + 1 :] if name in on else []
+    if name not in on or (after and known[after[0]][0] - known[name][0] < near):
         return "bottom right"
     costs = sorted(cost for _, cost in known.values())
     return "top right" if known[name][1] <= costs[len(costs) // 10] else "top left"
-
-
-def _cost(value: float, *, time: bool) -> str:
-    return milliseconds(value) if time else f"{value:,.4g}"

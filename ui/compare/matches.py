@@ -12,7 +12,7 @@ from ui.app import say
 from ui.app.markup import cut, fragment, show, tag
 from ui.app.names import title_of
 from ui.app.plot import plot
-from ui.charts.match import describe_match, match_heatmap
+from ui.charts.heatmaps import describe_match, match_heatmap
 
 
 def draw(run: Run) -> None:

@@ -7,7 +7,7 @@ import streamlit as st
 from core.corpus.types import DenseWeight
 from ui.app.markup import md
 from ui.app.plot import plot
-from ui.charts.dense_weight import weight_curve
+from ui.charts.sweep import weight_curve
 
 
 def draw(measured: DenseWeight, key: str) -> None:

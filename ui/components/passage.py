@@ -21,7 +21,7 @@ from ui.app.markup import cut, fragment, md, show, tag
 from ui.app.names import named
 from ui.app.picked import PASSAGE
 from ui.app.plot import plot
-from ui.charts import describe_match, match_heatmap
+from ui.charts.heatmaps import describe_match, match_heatmap
 from ui.components import term_contributions
 from ui.components.grid import View, numbered
 from ui.components.hits import buttons, mark, marked

@@ -17,7 +17,7 @@ from ui.app.help_mark import term
 from ui.app.markup import md
 from ui.app.plot import plot
 from ui.app.routes import on_page
-from ui.charts import token_lengths as chart
+from ui.charts.percentiles import describe_lengths, length_ranges
 from ui.components import tables
 
 USUAL = ("256", "512", "1024", "headings", "sentences")
@@ -38,7 +38,8 @@ def draw(name: str) -> None:
     built = [item for item in known if item.info is not None]
     lengths = {item.name: token_lengths(item.name, settings) for item in built}
     st.markdown("#### Length of the passages")
-    plot(chart.token_lengths(lengths), "chunkings_lengths", chart.describe_lengths(lengths))
+    told = ". ".join(f"{name}: {describe_lengths(tokens)}" for name, tokens in lengths.items())
+    plot(length_ranges(lengths), "chunkings_lengths", told)
     st.caption("Dot: median. Thick line: the middle half. Thin line: from the 5th to the 95th percentile.")
     with st.container(horizontal=True, gap="medium"):
         for item in known:

@@ -13,8 +13,8 @@ from ui.app import say
 from ui.app.markup import show
 from ui.app.plot import plot
 from ui.app.routes import title
+from ui.charts.heatmaps import mode_heatmap, scored
 from ui.charts.intervals import of_findings
-from ui.charts.modes import mode_heatmap, scored
 from ui.components import tables
 from ui.evaluate.view import Look, sentences
 

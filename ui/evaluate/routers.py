@@ -16,7 +16,7 @@ from ui.app.help_mark import term
 from ui.app.markup import cut, show
 from ui.app.plot import plot
 from ui.app.routes import title
-from ui.charts.confusion import confusion
+from ui.charts.heatmaps import confusion
 from ui.components import tables
 from ui.evaluate.view import Look, sentences
 

@@ -15,7 +15,7 @@ from core.domain.types import Run
 from core.evaluation.calibration import Reliability, read_reliability
 from core.steps.grade import CHECKED
 from ui.app import say, state
-from ui.charts import describe_reliability, reliability_curve
+from ui.charts.grades import describe_reliability, reliability_curve
 
 
 def draw(run: Run) -> None:

@@ -37,7 +37,7 @@ from ui.app.help_mark import marked, term
 from ui.app.markup import EMPTY, cut, join, show, table, tag
 from ui.app.names import tail, title_of
 from ui.app.plot import plot
-from ui.charts.shares import NAME_CHARACTERS, describe_shares, share_bars
+from ui.charts.bars import NAME_CHARACTERS, describe_shares, share_bars
 from ui.components import dense_weight
 from ui.components import gold as labels
 from ui.components.route_choice import route_choice

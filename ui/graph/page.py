@@ -20,7 +20,7 @@ from ui.app.help_mark import term
 from ui.app.markup import cut, join, md, show, table, tag
 from ui.app.names import title_of
 from ui.app.plot import plot
-from ui.charts.walk import walk_map
+from ui.charts.maps import walk_map
 from ui.components.route_choice import route_choice
 
 ROUTE, STEP = "graph_route", "graph_step"

@@ -12,7 +12,7 @@ from core.evaluation.labels.desk import Desk
 from ui.app import say
 from ui.app.markup import show, tag
 from ui.app.plot import plot
-from ui.charts.confusion import confusion
+from ui.charts.heatmaps import confusion
 from ui.charts.intervals import KAPPA, IntervalRow, intervals
 from ui.components import tables
 from ui.label import judge, settle, suggested

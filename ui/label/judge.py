@@ -14,7 +14,7 @@ from ui.app.help_mark import term
 from ui.app.markup import cut, show, tag
 from ui.app.plot import plot
 from ui.app.progress import follow
-from ui.charts.confusion import confusion
+from ui.charts.heatmaps import confusion
 from ui.label.desk import attempt
 
 OF: source.Of = "label set"

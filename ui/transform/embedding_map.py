@@ -14,7 +14,7 @@ from ui.app import picked
 from ui.app.markup import cut, md
 from ui.app.names import title_of
 from ui.app.plot import pick_point
-from ui.charts.embedding_map import describe_map, query_map
+from ui.charts.maps import describe_map, query_map
 from ui.components import tables
 from ui.transform.vectors import Space, placed, space
 

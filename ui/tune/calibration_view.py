@@ -29,8 +29,7 @@ from ui.app.evaluated import once
 from ui.app.help_mark import term
 from ui.app.markup import EMPTY, join, md, show, table, tag
 from ui.app.plot import plot
-from ui.charts.calibration import curves
-from ui.charts.reliability import describe_reliability, reliability_curve
+from ui.charts.grades import calibration_curves, describe_reliability, reliability_curve
 from ui.components import preset_saving
 
 COLUMNS: dict[Objective, str] = {
@@ -124,7 +123,7 @@ def _curves(
     )
     marks = {"in use": target.shipped, **({} if found is None else {"chosen": found.threshold})}
     said = about(target) if found is None else in_words(found)
-    figure = curves(dict(zip(names, drawn, strict=True)), marks, f"threshold of “{target.step}”")
+    figure = calibration_curves(dict(zip(names, drawn, strict=True)), marks, f"threshold of “{target.step}”")
     plot(figure, "cal_curves", f"Precision and recall against the threshold. {said}")
     with st.expander("Are the scores probabilities?"):
         st.caption(md(reliability_in_words(target)), help=term("calibration"))

@@ -24,7 +24,7 @@ from ui.app.choice import choice
 from ui.app.markup import cut, show, table, tag
 from ui.app.outcome import Outcome
 from ui.app.plot import plot
-from ui.charts.fusion_weights import weight_bars
+from ui.charts.bars import weight_bars
 
 WEIGHTS = "fit_weights"  # the name of those that are shown
 PARTS = ("held out", "out of fold")  # of the figures, the ones that count more first

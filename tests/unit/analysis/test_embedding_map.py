@@ -22,7 +22,7 @@ from core.analysis.embedding_map import (
 )
 from tests.fakes import HashEmbedder, MemoryCorpus
 from tests.runs import HOSTILE, IMAGINED, QUESTION, STANDALONE, make_run
-from ui.charts.embedding_map import describe_map, hover, query_map
+from ui.charts.maps import describe_map, hover, query_map
 
 RUN = make_run(mishaps=False)
 

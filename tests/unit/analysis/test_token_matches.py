@@ -13,8 +13,7 @@ from core.engine.request import Request
 from core.store.codec import from_document, to_document
 from tests.fakes import FakeEngine
 from tests.runs import HOSTILE
-from ui.charts import describe_match, match_heatmap
-from ui.charts.match import NAMED_TOKENS
+from ui.charts.heatmaps import NAMED_TOKENS, describe_match, match_heatmap
 
 
 def result(*outputs):

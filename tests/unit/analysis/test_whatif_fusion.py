@@ -33,7 +33,7 @@ from core.routes.declare import Route
 from core.routes.registry import routes
 from core.store.codec import dumps, from_document, to_document
 from tests.fakes import FakeEngine, ScriptedLLM
-from ui.charts.shares import colours, describe_shares, label, share_bars
+from ui.charts.bars import colours, describe_shares, label, share_bars
 
 WORDS = (
     "parcel",

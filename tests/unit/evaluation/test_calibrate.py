@@ -31,7 +31,7 @@ from core.evaluation.tuning.calibrate import (
 )
 from core.evaluation.tuning.sweep_split import Split
 from core.evaluation.tuning.threshold_cases import Judged, Target
-from ui.charts.calibration import curves
+from ui.charts.grades import calibration_curves
 
 SCORES = (0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9)
 RIGHT = (False, False, True, False, False, True, True, True)
@@ -355,7 +355,9 @@ def test_only_probabilities_are_held_against_shares():
 
 
 def test_the_chart_marks_both_thresholds():
-    figure = curves({"dev": curve(HAND, "from"), "held out": None}, {"shipped": 0.5, "chosen": 0.65}, "<b>")
+    figure = calibration_curves(
+        {"dev": curve(HAND, "from"), "held out": None}, {"shipped": 0.5, "chosen": 0.65}, "<b>"
+    )
     assert [one.name for one in figure.data] == ["precision, dev", "recall, dev"]
     assert [one.text for one in figure.layout.annotations] == ["shipped 0.5", "chosen 0.65"]
     assert "<b>" not in figure.layout.xaxis.title.text

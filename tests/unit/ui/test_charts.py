@@ -13,8 +13,9 @@ from core.domain.outputs import NOTHING, Reply, Rewrite, Written
 from core.domain.rank_changes import moves, ranks
 from core.domain.types import Hit, Link, Passage, RouteResult, Span
 from tests.runs import IMAGINED, MODEL, QUESTION, STANDALONE, VARIANTS, make_run, passages, ranking
-from ui.charts import style, waterfall
+from ui.charts import style
 from ui.charts.style import KINDS
+from ui.charts.waterfall import waterfall
 
 
 def hits(ids):

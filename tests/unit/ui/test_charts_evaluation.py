@@ -6,9 +6,8 @@ import pytest
 
 from core.evaluation import effects, finding
 from tests.runs import HOSTILE
-from ui.charts.confusion import confusion
+from ui.charts.heatmaps import cell, confusion, mode_heatmap, scored
 from ui.charts.intervals import of_findings
-from ui.charts.modes import cell, mode_heatmap, scored
 from ui.charts.tradeoff import tradeoff
 
 NAMES = {"a": "Route A", "b": "Route B", "c": "Route C", "d": "Route D"}
@@ -74,7 +73,7 @@ def test_modes_by_routes_have_the_value_in_the_cell_and_a_mark_where_a_differenc
     assert figure.layout.xaxis.ticktext == ("plain (12)", "abstract (3)")
     assert "+0.300: better (p = 0.010 after Holm)" in heat.customdata[0][0]
     worse = {"ndcg@10": 0.1, "n": 9, "vs_baseline": {"ndcg@10": {"verdict": "worse"}}}
-    assert cell(worse, "ndcg@10") == "0.10▼"
+    assert cell(worse, "ndcg@10") == ("0.10▼", "0.100 over 9")
 
 
 def test_only_the_front_and_the_baseline_carry_names():

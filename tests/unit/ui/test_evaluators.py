@@ -24,7 +24,7 @@ from core.steps.evaluate import thresholds
 from core.steps.trace import Trace
 from scripts.evaluator_training import GRADED, Pairs, by_question, joined, measure, train, worth
 from tests.fakes import FakeEngine
-from ui.charts import describe_reliability, reliability_curve
+from ui.charts.grades import describe_reliability, reliability_curve
 
 GIVEN = Evaluator(
     "lightweight",

@@ -7,11 +7,11 @@ from core.evaluation.pairs import pair
 from core.evaluation.verdict import Verdict
 from tests.runs import HOSTILE, make_run
 from ui.app.plot import MAX_ROWS, as_table
-from ui.charts import waterfall
-from ui.charts.confusion import confusion
+from ui.charts.heatmaps import confusion
 from ui.charts.intervals import of_verdict
 from ui.charts.numbers import numbers
 from ui.charts.tradeoff import tradeoff
+from ui.charts.waterfall import waterfall
 
 
 def test_points_bars_and_cells_by_hand():

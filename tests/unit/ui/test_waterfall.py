@@ -8,9 +8,8 @@ from core.analysis.critical_path import ended
 from core.analysis.run_view import top
 from core.domain.types import RouteResult, Span
 from tests.runs import make_run
-from ui.charts import waterfall
 from ui.charts.style import KINDS, ink, words
-from ui.charts.waterfall import bars, without_model, zooms
+from ui.charts.waterfall import bars, waterfall, without_model, zooms
 
 RUN = make_run(mishaps=False)
 BAD = make_run()
