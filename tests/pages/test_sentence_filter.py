@@ -12,7 +12,7 @@ from core.engine.request import Request
 from tests.fakes import ScriptedLLM
 from tests.runs import HOSTILE
 from ui.evaluators.grades import table
-from ui.evaluators.sentence_filter import strips
+from ui.evaluators.sentence_filter import filtered, steps
 
 
 class Seen(HTMLParser):
@@ -35,6 +35,14 @@ LONG = (
     "If the box arrived crushed take photos of all six sides and report it within 48 hours to the depot. "
     "The bakery next door opens at seven and sells rolls, cakes and coffee to everyone who comes by. "
 ) * 2
+
+
+def strips(run):
+    """Every filter of a run as the page shows it, with the threshold of the run."""
+    return "".join(
+        filtered(run, result, step.span, step.output, step.output.floor, {}, {})
+        for result, step in steps(run).values()
+    )
 
 
 def corrected(engine, texts, question="My box arrived crushed", **parameters):

@@ -50,3 +50,26 @@ def switch(name: str, key: str, label: str, **widget: Any) -> bool:
     on = st.checkbox(label, key=key, persist_state="session", **widget)
     address.keep(name, "1" if on else None)
     return on
+
+
+def slider(
+    name: str, key: str, label: str, low: float, high: float, usual: float, *, step: float, **widget: Any
+) -> float:
+    """Draw a slider from `low` to `high`, kept in the address as `name` unless it stands at `usual`.
+
+    Where it stands nearest to `usual`, that value itself is returned, which may lie between two steps.
+    """
+
+    def read(given: str) -> float:
+        if not low <= float(given) <= high:
+            raise ValueError(f"{name} must be from {low:g} to {high:g}")
+        return float(given)
+
+    near = min(high, max(low, round(usual, 3)))
+    address.take(name, key, read)
+    if st.session_state.get(key) is None:
+        st.session_state[key] = near
+    given = {"format": "%.3f", "width": 420, "persist_state": "session", **widget}
+    value = float(st.slider(label, low, high, step=step, key=key, **given))
+    address.keep(name, None if value == near else f"{value:.3f}")
+    return usual if value == near else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import streamlit as st
 from markupsafe import Markup
@@ -10,14 +11,12 @@ from markupsafe import Markup
 from core.analysis.grades import errors
 from core.analysis.run_view import Recorded, gradings
 from core.analysis.what_if.grading import again, at, bands, by_best, by_mean
-from core.domain.format import milliseconds
 from core.domain.outputs import Grading, Round
 from core.domain.types import RouteResult, Run
 from core.evaluation.tuning.labelled_grades import SPENT, follows
 from ui.app import address, say
 from ui.app.choice import choice
-from ui.app.markup import EMPTY, cut, join, md, show, tag
-from ui.app.markup import table as table_of_cells
+from ui.app.markup import cut, fragment, md, show
 from ui.app.names import tail, title_of
 from ui.app.plot import plot
 from ui.charts.grades import BANDS, describe_strip, grade_strip
@@ -27,7 +26,7 @@ Edges = tuple[float, float]  # low, high
 Step = Recorded[Grading]
 STEP = "graded_step"
 LONGEST_NAME = 42  # characters of a passage's name in the chart
-THRESHOLD_STEP = 0.001  # between two thresholds of the slider
+KEPT = {"use what was found": "stay, best grade first"}  # of the passages, by the route's next action
 
 
 def steps(run: Run) -> dict[str, tuple[RouteResult, Step]]:
@@ -37,20 +36,25 @@ def steps(run: Run) -> dict[str, tuple[RouteResult, Step]]:
     }
 
 
+def step_name(found: Mapping[str, tuple[RouteResult, Recorded[Any]]], name: str) -> str:
+    """Return the name of one of the steps in a list: its route, its name, and which of several it is."""
+    result, step = found[name]
+    same = [one for one in found if found[one][0] is result and found[one][1].span.name == step.span.name]
+    turn = f", {same.index(name) + 1} of {len(same)}" if len(same) > 1 else ""
+    decision = step.output.decision if isinstance(step.output, Grading) else ""
+    decided = f": {cut(decision, 40)}" if decision else ""
+    return f"{cut(result.title, 50)} · {cut(step.span.name, 50)}{turn}{decided}"
+
+
 def draw(run: Run, gold: Mapping[str, int]) -> tuple[RouteResult, Step, Edges] | None:
     """Draw the chosen step with its controls, and return it with the thresholds tried on it."""
     found = steps(run)
     if not found:
         return None
-    names = list(found)
+    named = {name: step_name(found, name) for name in found}
+    only = len(found) == 1
     name = choice(
-        "step",
-        STEP,
-        "Graded by",
-        names,
-        format_func=lambda name: _named(names, found, name),
-        width=520,
-        disabled=len(names) == 1,
+        "step", STEP, "Graded by", list(found), width=520, disabled=only, format_func=named.__getitem__
     )
     result, step = found[name]
     grading, judged = step.output, by_mean(step.output)
@@ -58,7 +62,7 @@ def draw(run: Run, gold: Mapping[str, int]) -> tuple[RouteResult, Step, Edges] |
         low, high = _of_mean(run, name, result, step, judged)
     else:
         low, high = _edges(run, name, grading)
-        show(tag("div", _decided(result, step, low, high), css="rs"))
+        show(fragment("evaluators.decided", step.span, grading, _lines(result, step, low, high)))
         was = {"low": grading.low, "high": grading.high}
         saved_thresholds.offer(run, result, step.span, {"low": low, "high": high}, was)
     known = (one.id for one in grading.grades if one.id in run.passages)
@@ -69,16 +73,8 @@ def draw(run: Run, gold: Mapping[str, int]) -> tuple[RouteResult, Step, Edges] |
     told = describe_strip(grading.grades, gold, low, high, decision)
     say.caption(told + (" The dotted line is the stored threshold." if stored != (low, high) else ""))
     plot(figure, f"strip-{name}", told, table=False)
-    show(tag("div", table(run, gold, grading, low, high), css="rs"))
+    show(table(run, gold, grading, low, high))
     return result, step, (low, high)
-
-
-def _named(names: list[str], found: Mapping[str, tuple[RouteResult, Step]], name: str) -> str:
-    result, step = found[name]
-    same = [one for one in names if found[one][0] is result]
-    turn = f", {same.index(name) + 1} of {len(same)}" if len(same) > 1 else ""
-    decided = f": {cut(step.output.decision, 40)}" if step.output.decision else ""
-    return f"{cut(result.title, 50)} · {cut(step.span.name, 50)}{turn}{decided}"
 
 
 def _edges(run: Run, name: str, grading: Grading) -> Edges:
@@ -97,7 +93,7 @@ def _edges(run: Run, name: str, grading: Grading) -> Edges:
             "Thresholds: passages below the lower one are doubted, from the upper one trusted",
             0.0,
             1.0,
-            step=THRESHOLD_STEP,
+            step=0.001,
             format="%.3f",
             key=key,
             width=620,
@@ -137,84 +133,43 @@ def _of_mean(run: Run, name: str, result: RouteResult, step: Step, judged: Round
     decision, reason = again(judged, threshold, gain)
     mean = "no grades" if judged.mean is None else f"mean grade {judged.mean:.2f} of 5"
     changed = (threshold, gain) != (judged.threshold, judged.gain)
-    anew = tag(
-        "div",
-        tag("b", f"with these: {decision}"),
-        tag("span", f"  {mean}, threshold {threshold:.2f}" + (f": {reason}" if reason else ""), css="dim"),
-    )
-    show(tag("div", _stored(step), anew if changed else EMPTY, css="rs"))
+    told = f"{mean}, threshold {threshold:.2f}" + (f": {reason}" if reason else "")
+    lines = [(f"with these: {decision}", "", told)] if changed else []
+    show(fragment("evaluators.decided", step.span, step.output, lines))
     stored = {"threshold": judged.threshold, "gain": judged.gain}
     saved_thresholds.offer(run, result, step.span, {"threshold": threshold, "gain": gain}, stored)
     edge = (threshold - 1) / 4
     return (edge, edge) if changed else (step.output.low, step.output.high)
 
 
-def _stored(step: Step) -> Markup:
-    span, grading = step.span, step.output
-    decision = f"decided: {cut(grading.decision, 80)}" if grading.decision else ""
-    head = decision or cut(span.error or "no decision", 300)
-    facts = f"  {span.name} · {milliseconds(span.ms)}"
-    why = tag("div", cut(grading.why, 300), css="dim", dir="auto") if grading.why else EMPTY
-    return tag("div", tag("b", head), tag("span", facts, css="dim"), why)
-
-
-def _decided(result: RouteResult, step: Step, low: float, high: float) -> Markup:
-    """Return the stored decision, the decision at these thresholds, and what the route would do then."""
-    parts, grading = [_stored(step)], step.output
+def _lines(result: RouteResult, step: Step, low: float, high: float) -> list[tuple[str, str, str]]:
+    """Return the decision at these thresholds and what the route would do then: fact, chip and reason."""
+    grading = step.output
     if not by_best(grading):
-        if grading.decision:
-            note = "The stored decision does not depend on the best grade; the thresholds only mark passages."
-            parts.append(tag("div", note, css="dim"))
-        return join(parts)
-    verdict = at(grading.grades, low, high)
+        note = "The stored decision does not depend on the best grade; the thresholds only mark passages."
+        return [("", "", note)] if grading.decision else []
+    verdict, lines = at(grading.grades, low, high), []
     if (low, high) != (grading.low, grading.high):
-        other = verdict.decision != grading.decision
-        chip = tag(
-            "span", "decision changes" if other else "same decision", css="chip accent" if other else "chip"
+        chip = "decision changes" if verdict.decision != grading.decision else "same decision"
+        lines.append((f"with these: {verdict.decision}", chip, verdict.why))
+    if (action := follows(result, step, verdict)) is not None:
+        stay = KEPT.get(action.decision, "stay, in the order they were found")
+        told = (
+            f"all {len(grading.grades)} graded passages {'are dropped' if action.decision in SPENT else stay}"
         )
-        parts.append(tag("div", tag("b", f"with these: {verdict.decision} "), chip))
-        parts.append(tag("div", verdict.why, css="dim"))
-    parts.append(_kept(result, step, verdict))
-    return join(parts)
-
-
-def _kept(result: RouteResult, step: Step, verdict: Grading) -> Markup:
-    """Describe which of the graded passages a verdict keeps."""
-    action, grading = follows(result, step, verdict), step.output
-    if action is None:
-        return EMPTY
-    count = len(grading.grades)
-    if action.decision in SPENT:
-        stays = f"all {count} graded passages are dropped"
-    elif action.decision == "use what was found":
-        stays = f"all {count} graded passages stay, best grade first"
-    else:
-        stays = f"all {count} graded passages stay, in the order they were found"
-    unknown = verdict.decision != "correct" and grading.decision == "correct"
-    more = "; web results are unknown, as this run did not search the web" if unknown else ""
-    return tag("div", tag("b", f"then: {action.decision}"), tag("span", f"  {stays}{more}", css="dim"))
+        if verdict.decision != "correct" and grading.decision == "correct":
+            told += "; web results are unknown, as this run did not search the web"
+        lines.append((f"then: {action.decision}", "", told))
+    return lines
 
 
 def table(run: Run, gold: Mapping[str, int], grading: Grading, low: float, high: float) -> Markup:
     """Return every graded passage with its label, grade, and place before and after; ungraded ones apart."""
     now, then = _bands(grading, low, high), _bands(grading, grading.low, grading.high)
     graded = sorted((one for one in grading.grades if one.id in now), key=lambda one: -(one.grade or 0.0))
-    rows = []
-    for one in graded:
-        label, band, was = gold.get(one.id), now[one.id], then[one.id]
-        mark = EMPTY
-        if label is not None:
-            mark = tag("span", f"◆ {label}", css="chip accent" if label else "chip")
-        moved = join([tag("b", band), tag("span", f" was {was}", css="dim")]) if band != was else band
-        title, why = cut(title_of(run, one.id), 90), cut(one.why, 160)
-        rows.append((title, mark, f"{one.grade or 0.0:.3f}", (moved, "nowrap"), (why, "dim")))
-    failed = [
-        tag("div", f"{cut(title_of(run, id), 90)}: {cut(why, 200)}", css="bad", dir="auto")
-        for id, why in errors(grading)
-    ]
-    apart = tag("div", tag("b", "Not graded, so neither pass nor fail"), *failed) if failed else EMPTY
-    body = table_of_cells(("Passage", "Label", "Grade", "", "Why"), rows, numbers={2})
-    return tag("div", body, apart, css="rs-block")
+    rows = [(title_of(run, one.id), gold.get(one.id), one, now[one.id], then[one.id]) for one in graded]
+    failed = [(title_of(run, id), why) for id, why in errors(grading)]
+    return fragment("evaluators.grades", rows, failed)
 
 
 def _bands(grading: Grading, low: float, high: float) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 
 import streamlit as st
@@ -13,7 +12,7 @@ from core.domain.types import Run
 from core.routes.registry import routes
 from core.steps.beam import trees
 from ui.app import opened, say
-from ui.app.markup import cut, join, show, tag
+from ui.app.markup import cut, fragment, show
 from ui.app.tabs import tabs
 from ui.components import gold as labels
 from ui.evaluators import beam, gates, grades, sentence_filter, thresholds, trust
@@ -49,37 +48,24 @@ def words(run: Run, gold: Mapping[str, int]) -> None:
     elif not found:
         found = ["No grader or filter dropped a labelled passage, and none trusted an unjudged one."]
     more = [f"{len(found) - MAX_SENTENCES} more."] if len(found) > MAX_SENTENCES else []
+    names: dict[str, list[str]] = {}  # titles of the routes by the way they took
+    for result, way in decided(run):
+        names.setdefault(way, []).append(cut(result.title, 40))
+    ways = sorted(names.items(), key=lambda one: (len(one[1]) > 3, -one[0].count("→")))
     told = [held(run), *found[:MAX_SENTENCES], *more]
-    ways = Counter(way for _, way in decided(run))
-    titles = {way: [result.title for result, one in decided(run) if one == way] for way in ways}
-    rows = sorted(ways, key=lambda way: (ways[way] > 3, -way.count("→")))
-    lines = []
-    for way in rows[:MAX_SENTENCES]:
-        names = ", ".join(cut(one, 40) for one in titles[way][:3])
-        more_of_it = f" and {ways[way] - 3} more: " if ways[way] > 3 else ": "
-        lines.append(tag("li", tag("b", names), more_of_it, cut(way, 200)))
-    if (rest := len(rows) - MAX_SENTENCES) > 0:
-        lines.append(tag("li", f"{rest} more: see Decisions", css="dim"))
-    body = [tag("ul", *(tag("li", one, dir="auto") for one in told))]
-    if lines:
-        body += [tag("div", tag("b", "Decisions")), tag("ul", *lines)]
-    show(tag("div", *body, css="rs rs-evaluators-words"))
+    show(fragment("evaluators.words", told, ways[:MAX_SENTENCES], len(ways) - MAX_SENTENCES))
 
 
 def _views(run: Run, gold: Mapping[str, int]) -> dict[str, Callable[[], None]]:
     """Return the views of what this run has."""
     quotes = labels.gold_of(run).quotes
-    any_of = {
+    deciding = [one for one in run.results if decisions(one) or warned(one)]
+    writers = [one for one in run.results if writing(one)]
+    any_of: dict[str, tuple[object, Callable[[], None]]] = {
         "Grades": (grades.steps(run), lambda: _grades(run, gold)),
-        "Decisions": (
-            [one for one in run.results if decisions(one) or warned(one)],
-            lambda: _decisions(run),
-        ),
-        "Passed and dropped": (
-            sentence_filter.steps(run),
-            lambda: sentence_filter.draw(run, gold, quotes),
-        ),
-        "Drafts": ([one for one in run.results if writing(one)], lambda: show(drafts(run))),
+        "Decisions": (deciding, lambda: _decisions(run)),
+        "Passed and dropped": (sentence_filter.steps(run), lambda: sentence_filter.draw(run, gold, quotes)),
+        "Drafts": (writers, lambda: show(drafts(run))),
         "Branches": (trees(run), lambda: beam.draw(run)),
     }
     return {name: draw for name, (there, draw) in any_of.items() if there}
@@ -94,7 +80,7 @@ def _grades(run: Run, gold: Mapping[str, int]) -> None:
 
 def _decisions(run: Run) -> None:
     gates.draw(run)
-    show(join([path(run)]))
+    show(path(run))
     trust.judgements(run)
 
 

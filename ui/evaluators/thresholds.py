@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import streamlit as st
 
 from core.analysis.run_view import Recorded, below, gradings
-from core.analysis.what_if.grading import (
-    ACTIONS,
-    Edge,
-    Tally,
-    by_best,
-    sweep,
-    tally,
-    tally_change,
-    tally_in_words,
-)
+from core.analysis.what_if import grading as what_if
+from core.analysis.what_if.grading import ACTIONS, Edge, Tally
 from core.domain.errors import RouteScopeError
 from core.domain.outputs import Grading
 from core.domain.types import RouteResult, Run
-from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.dataset import LabelledSet
 from core.evaluation.tuning import batch_run as surveys
 from core.evaluation.tuning.labelled_grades import Graded, graded
 from core.routes.registry import routes
@@ -37,7 +27,6 @@ from ui.evaluators.grades import Edges
 SPLIT, EDGE = "threshold_split", "threshold_edge"
 EDGES: tuple[Edge, ...] = ("high", "low")
 STORED_RUNS = 300  # of a corpus, the newest, that are looked through for labelled questions
-Asked = tuple[str, tuple[tuple[str, str], ...], RouteResult]  # question, (role, text) before it, result
 OVERFIT = (
     "Choose thresholds on dev questions. A threshold looks better than it is when you measure it on the "
     "questions you chose it on, above all on test questions."
@@ -48,88 +37,70 @@ def draw(run: Run, result: RouteResult, step: Recorded[Grading], edges: Edges) -
     """Draw what thresholds would decide on the corpus' labelled questions, or how to get that."""
     show(tag("div", tag("h3", "On the labelled questions", css="rs-part"), css="rs"))
     grading = step.output
-    if not by_best(grading):
+    if not what_if.by_best(grading):
         st.caption("Only available for steps that decide by their best grade and two thresholds.")
         return
     if result.route not in routes():
         say.caption(f"This version has no route {cut(result.route, 60)}, so it cannot be rerun.")
         return
-    found = _stored(run, result, step) if asks_model(result, step.span) else _surveyed(run, result, step)
+    if asks_model(result, step.span):
+        found, how = _stored(run, result, step), "from {} stored runs of labelled questions"
+    else:
+        found, how = None, "run now, without a model"
+        known = batch_ran(run.corpus, result, dict(result.parameters), "grades", models=False)
+        if known is None:
+            st.caption(
+                "Runs every labelled question through this route, without a language model or the web."
+            )
+        else:
+            by = {id: one[result.route] for id, one in known.results.items() if result.route in one}
+            found = graded(known.labelled, by, step.span.name)
     if found is None:
         return
     left = {"a label of whether the corpus answers them": found.unlabelled, "grades": found.ungraded}
     out = ", ".join(f"{count} without {what}" for what, count in left.items() if count)
-    how = "run now, without a model"
-    if asks_model(result, step.span):
-        how = f"from {len(found.cases)} stored runs of labelled questions"
-    say.caption(f"{len(found.cases)} questions, {how}.{f' Excluded: {out}.' if out else ''}")
+    asked = len(found.cases)
+    say.caption(f"{asked} questions, {how.format(asked)}.{f' Excluded: {out}.' if out else ''}")
     if found.cases:
         _show(found, (grading.low, grading.high), edges)
-
-
-def _surveyed(run: Run, result: RouteResult, grading: Recorded[Grading]) -> Graded | None:
-    """Return every labelled question's grades with the parameters of this run; calls no model."""
-    known = batch_ran(run.corpus, result, dict(result.parameters), "grades", models=False)
-    if known is None:
-        st.caption("Runs every labelled question through this route, without a language model or the web.")
-        return None
-    results = {question: by[result.route] for question, by in known.results.items() if result.route in by}
-    return graded(known.labelled, results, grading.span.name)
 
 
 def _stored(run: Run, result: RouteResult, grading: Recorded[Grading]) -> Graded | None:
     """Return the grades from stored runs if the evaluator calls a model: a page never calls one."""
     opening.wait_for(run.corpus)
-    engine = state.engine()
-    calls = sum(one.calls for one in below(result, grading.span))
+    engine, route = state.engine(), result.route
     try:
         fingerprint = engine.corpus(run.corpus).fingerprint
-        labelled: LabelledSet = evaluated.remember(
-            ("labelled", run.corpus, fingerprint), lambda: surveys.labelled(engine, run.corpus)
-        )
+        key: tuple[object, ...] = ("labelled", run.corpus, fingerprint)
+        labelled: LabelledSet = evaluated.remember(key, lambda: surveys.labelled(engine, run.corpus))
     except RouteScopeError as error:
         say.caption(error)
         return None
+    calls, asked = sum(one.calls for one in below(result, grading.span)), len(labelled.questions)
     say.caption(
-        f"This evaluator calls a model: {calls} calls per question, about"
-        f" {calls * len(labelled.questions)} for all {len(labelled.questions)}."
-        " This page counts stored runs only; an evaluation measures all questions."
+        f"This evaluator calls a model: {calls} calls per question, about {calls * asked} for all {asked}. "
+        "This page counts stored runs only; an evaluation measures all questions."
     )
-    evaluated.begin("Evaluate this route", "threshold_evaluate", [result.route])
+    evaluated.begin("Evaluate this route", "threshold_evaluate", [route])
     rows = engine.store.sessions(corpus=run.corpus, limit=1) if engine.store is not None else []
-    newest = f"{rows[0].id} {account.key()}" if rows else ""
-    home, route = str(engine.settings.home), result.route
-    key = ("stored runs", home, run.corpus, run.fingerprint, route, newest, run.id)
-    results: list[Asked] = evaluated.remember(key, lambda: _runs(run, route))
-    return graded(labelled, _same(labelled, results, grading.output.evaluator), grading.span.name)
+    newest, by = f"{rows[0].id} {account.key()}" if rows else "", grading.output.evaluator
+    key = ("stored runs", str(engine.settings.home), run.corpus, run.fingerprint, route, by, newest, run.id)
+    results = evaluated.remember(key, lambda: _runs(run, route, by, labelled))
+    return graded(labelled, results, grading.span.name)
 
 
-def _runs(run: Run, route: str) -> list[Asked]:
-    """Return question, history and the route's result from the newest stored runs on this corpus state."""
-    engine = state.engine()
+def _runs(run: Run, route: str, evaluator: str, labelled: LabelledSet) -> dict[str, RouteResult]:
+    """Return each labelled question's newest stored result on this corpus state that `evaluator` graded."""
+    engine, ids = state.engine(), {one.query: one.id for one in labelled.questions}
     rows = engine.store.sessions(corpus=run.corpus, limit=STORED_RUNS) if engine.store is not None else []
-    found: list[Asked] = []
+    found: dict[str, RouteResult] = {}
     for row in rows:
-        if route in row.routes:
-            one = engine.run(row.id)
-            if one.fingerprint == run.fingerprint:
-                turns = tuple((turn.role, turn.text) for turn in one.query.history)
-                found += [(one.query.text, turns, r) for r in one.results if r.route == route]
+        if route in row.routes and (one := engine.run(row.id)).fingerprint == run.fingerprint:
+            for result in one.results:
+                by = {step.output.evaluator for step in gradings(result)}
+                if result.route == route and evaluator in by and one.query in ids:
+                    found.setdefault(ids[one.query], result)
     return found
-
-
-def _same(labelled: LabelledSet, results: Sequence[Asked], evaluator: str) -> dict[str, RouteResult]:
-    """Return each labelled question's newest result with grades of the same evaluator."""
-
-    def key(one: Question) -> tuple[str, tuple[tuple[str, str], ...]]:
-        return one.query.text, tuple((turn.role, turn.text) for turn in one.query.history)
-
-    by_text = {
-        (text, turns): result
-        for text, turns, result in reversed(results)
-        if any(one.output.evaluator == evaluator for one in gradings(result))
-    }
-    return {one.id: by_text[key(one)] for one in labelled.questions if key(one) in by_text}
 
 
 def _show(found: Graded, stored: Edges, tried: Edges) -> None:
@@ -142,17 +113,17 @@ def _show(found: Graded, stored: Edges, tried: Edges) -> None:
     if split != "dev":
         st.warning(OVERFIT)
     cases = tuple(case for case in found.cases if split in ("all", case.split))
-    now, then = tally(cases, *tried), tally(cases, *stored)
-    st.markdown(md(tally_in_words(then, len(cases))))
+    now, then = what_if.tally(cases, *tried), what_if.tally(cases, *stored)
+    st.markdown(md(what_if.tally_in_words(then, len(cases))))
     at = EDGES.index(edge) - 1
     rows, marks = [_row("stored", then)], {"stored": stored[at]}
     if tried != stored:
-        st.markdown(md(tally_change(then, now)))
+        st.markdown(md(what_if.tally_change(then, now)))
         rows.append(_row("tried", now))
         marks["tried"] = tried[at]
-    figure = threshold_curves(sweep(cases, edge, *tried), edge, marks)
+    figure = threshold_curves(what_if.sweep(cases, edge, *tried), edge, marks)
     alt = f"Decisions, precision, recall and wrong discards against the threshold “{edge}”. "
-    plot(figure, f"curves-{edge}", alt + tally_in_words(then, len(cases)))
+    plot(figure, f"curves-{edge}", alt + what_if.tally_in_words(then, len(cases)))
     tables.table(rows, "tallies", "Decisions with these thresholds", width="content")
 
 
