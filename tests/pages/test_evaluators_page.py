@@ -7,7 +7,6 @@ import pytest
 from core.analysis.run_view import gradings, strippings
 from core.backends import calibrations
 from core.domain.background_job import jobs
-from core.domain.errors import BadInput
 from core.domain.outputs import (
     Critique,
     Decision,
@@ -292,13 +291,13 @@ def test_an_evaluator_that_asks_a_model_counts_stored_runs_only(page, engine, la
 
 def test_a_corpus_without_labels_says_how_to_get_some(page, engine, monkeypatch):
     def none(*_):
-        raise BadInput("corpus tiny has no labelled questions; labels come as a BEIR folder")
+        raise surveys.Unlabelled("tiny: no questions")
 
     monkeypatch.setattr("core.evaluation.tuning.batch_run.labelled", none)
     run = engine.ask(Request(Query("How do I send a fragile item back?"), "tiny", ("crag",)))
     assert engine.store.flush()
     app = page(run.id)
-    assert "has no labelled questions; labels come as a BEIR folder" in shown(app)
+    assert "Corpus tiny has no labelled questions" in shown(app)
     assert len(app.dataframe) == 0
 
 

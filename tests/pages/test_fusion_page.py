@@ -192,8 +192,8 @@ def test_a_corpus_without_labels_says_how_to_get_some(visit, asked, monkeypatch,
 
     monkeypatch.setattr(sets, "read", none)
     app = visit("steps.py?view=Fusion", run=asked.id)
-    assert "corpus tiny has no labelled questions" in shown(app)
-    assert "--questions FILE" in shown(app)
+    assert "Corpus tiny has no labelled questions" in shown(app)
+    assert "--questions FILE" not in shown(app)
     assert "This question has no labels" in html(app)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
 
 import streamlit as st
 
@@ -12,6 +14,7 @@ from core.domain.format import milliseconds
 from ui.app import redraw, say
 from ui.app.markup import md
 
+J = TypeVar("J", bound=BackgroundJob)
 POLL_S = 0.5  # seconds between looks at a job
 
 
@@ -23,9 +26,16 @@ def progress(job: BackgroundJob, text: str, *, key: str, left: bool = True) -> N
         st.button("Stop", key=key, on_click=job.cancel)
 
 
+def follow(job: J | None, text: Callable[[J], str], *, key: str) -> bool:
+    """Draw the progress of a job until it ends, with its `text` asked each time; return whether it runs."""
+    if job is None or job.done:
+        return False
+    _follow(job, partial(text, job), key)
+    return True
+
+
 @st.fragment(run_every=POLL_S)
-def follow(job: BackgroundJob, text: Callable[[], str], *, key: str) -> None:
-    """Draw the progress of a job, with `text` asked anew each time, and redraw the page at its end."""
+def _follow(job: BackgroundJob, text: Callable[[], str], key: str) -> None:
     if job.done:
         redraw.page()
     progress(job, text(), key=key)

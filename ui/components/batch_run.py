@@ -14,6 +14,7 @@ from core.evaluation.tuning import batch_run as batches
 from core.evaluation.tuning.batch_run import BatchRun
 from ui.app import opening, say, state
 from ui.app.progress import follow
+from ui.app.routes import on_page
 
 AUTOMATIC_S = 10.0  # seconds: what takes no longer starts by itself
 
@@ -50,14 +51,22 @@ def batch_ran(
                 return None
             known = batches.survey(engine, corpus, routes, models=models)
     except RouteScopeError as error:
-        say.info(error)
+        refused(corpus, error)
         return None
     if known.complete:
         return known
     with st.container(key=f"{key}:progress"):
-        run = known
-        follow(run, lambda: f"{run.finished} of {run.total} labelled questions", key=f"{key}:stop")
+        follow(known, "{0.finished} of {0.total} labelled questions".format, key=f"{key}:stop")
     return None
+
+
+def refused(corpus: str, error: RouteScopeError) -> None:
+    """Draw why no batch run is possible; without labelled questions, with the page that makes some."""
+    if isinstance(error, batches.Unlabelled):
+        say.info(f"Corpus {corpus} has no labelled questions, so the effect cannot be measured.")
+        st.page_link("label.py", label="Label questions", icon=":material/checklist:")
+    else:
+        say.info(on_page(str(error)))
 
 
 @st.cache_data(ttl=60, max_entries=16, show_spinner="Reading the labelled questions")

@@ -53,15 +53,13 @@ def draw(corpus: str) -> None:
     job: BackgroundJob | None = generating.latest(state.engine(), name)
     if job is None or job.done:
         job = pool.under_way(state.engine(), name)
-    if job is not None and not job.done:
-        run = job
-        follow(run, lambda: f"{run.finished} of {run.total} questions", key="own_stop")
-    elif job is not None and job.error:
+    runs = follow(job, "{0.finished} of {0.total} questions".format, key="own_stop")
+    if job is not None and job.done and job.error:
         say.error(job.error)
     desk = desks.load(store, name)
     found = route_map.rankings(desk)
     left = len(desk.questions) - len(found)
-    if left and (job is None or job.done):
+    if left and not runs:
         routes = len(pool.defaults(state.engine(), corpus))
         label, given = f"Run {routes} routes on {len(desk.questions)} questions", account.needs("edit")
         st.button(label, key="own_run", on_click=_run, args=(name,), type="primary", **given)

@@ -20,8 +20,7 @@ from ui.app.markup import cut, md, show, tag
 from ui.app.plot import plot
 from ui.charts.grades import threshold_curves
 from ui.charts.waterfall import asks_model
-from ui.components import tables
-from ui.components.batch_run import batch_ran
+from ui.components import batch_run, tables
 from ui.evaluators.grades import Edges
 
 SPLIT, EDGE = "threshold_split", "threshold_edge"
@@ -47,7 +46,7 @@ def draw(run: Run, result: RouteResult, step: Recorded[Grading], edges: Edges) -
         found, how = _stored(run, result, step), "from {} stored runs of labelled questions"
     else:
         found, how = None, "run now, without a model"
-        known = batch_ran(run.corpus, result, dict(result.parameters), "grades", models=False)
+        known = batch_run.batch_ran(run.corpus, result, dict(result.parameters), "grades", models=False)
         if known is None:
             st.caption(
                 "Runs every labelled question through this route, without a language model or the web."
@@ -74,7 +73,7 @@ def _stored(run: Run, result: RouteResult, grading: Recorded[Grading]) -> Graded
         key: tuple[object, ...] = ("labelled", run.corpus, fingerprint)
         labelled: LabelledSet = evaluated.remember(key, lambda: surveys.labelled(engine, run.corpus))
     except RouteScopeError as error:
-        say.caption(error)
+        batch_run.refused(run.corpus, error)
         return None
     calls, asked = sum(one.calls for one in below(result, grading.span)), len(labelled.questions)
     say.caption(

@@ -40,23 +40,20 @@ def _draw(control: Control, key: str) -> Any:
     address.take(control.name, key, lambda text: read(control, text))
     value = st.session_state.setdefault(key, control.value)
     chosen: Any
-    label, note = md(cut(control.label, 60)), md(control.help) or None
+    label, low, high = md(cut(control.label, 60)), control.low or 0, control.high or 1
+    given: Any = {"key": key, "help": md(control.help) or None, "persist_state": "session"}
     if control.choices:
-        chosen = st.selectbox(label, control.choices, key=key, help=note, persist_state="session")
-    elif control.whole and control.high is not None and control.high > 200:
-        known = [mark for mark in MARKS if (control.low or 0) <= mark <= control.high]
-        options = sorted({*known, control.value, value})
-        chosen = st.select_slider(label, options, key=key, help=note, persist_state="session")
+        chosen = st.selectbox(label, control.choices, **given)
+    elif control.whole and high > 200:
+        options = {*(mark for mark in MARKS if low <= mark <= high), control.value, value}
+        chosen = st.select_slider(label, sorted(options), **given)
+    elif control.whole and low == high:
+        return control.value
     elif control.whole:
-        low, high = int(control.low or 0), int(control.high or 1)
-        if low == high:
-            return control.value
-        chosen = st.slider(label, low, high, key=key, help=note, persist_state="session")
+        chosen = st.slider(label, int(low), int(high), **given)
     else:
-        low_, high_ = float(control.low or 0), float(control.high or 1)
         st.session_state[key] = float(value)
-        step = 0.01 if high_ <= 1 else 0.1
-        chosen = st.slider(label, low_, high_, step=step, key=key, help=note, persist_state="session")
+        chosen = st.slider(label, float(low), float(high), step=0.01 if high <= 1 else 0.1, **given)
     address.keep(control.name, None if chosen == control.value else str(chosen))
     return chosen
 

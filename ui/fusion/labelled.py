@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
-from markupsafe import Markup
 
 from core.analysis.what_if.fusion import ReplayedFusion
 from core.domain.errors import BadInput
@@ -17,7 +16,7 @@ from core.evaluation.tuning.batch_run import Base, BatchRun, after, base, compar
 from core.routes.registry import routes
 from ui.app import address, say
 from ui.app.choice import choice
-from ui.app.markup import cut, md, show, table, tag
+from ui.app.markup import cut, fragment, md, show
 from ui.components import batch_run
 
 SPLIT = "fusion_split"
@@ -34,17 +33,14 @@ def draw(
         return
     if survey.fingerprint != run.fingerprint:
         st.caption("The corpus was reindexed after this run. These figures come from the current index.")
-    found = _base(
-        f"{survey.name}:{run.id}:{result.route}:{fusion.span.id}", survey, result.route, fusion, ranks
-    )
+    key = f"{survey.name}:{run.id}:{result.route}:{fusion.span.id}"
+    found = _base(key, survey, result.route, fusion, ranks)
     ids = _split(survey, found)
     moved = [id for id in ids if found.asked[id].fusion is not None]
     if not moved:
         st.caption("No labelled question in this split used this step, so there are no figures.")
         return
-    metrics = after(found, result.route, changes, ids)
-    compared = compare(found.before, metrics)
-    show(tag("div", _words(compared, changes), _table(compared), css="rs"))
+    _effect(compare(found.before, after(found, result.route, changes, ids)), changes)
     say.caption(_counted(found, ids, moved, ranks=ranks))
 
 
@@ -82,26 +78,17 @@ def _split(survey: BatchRun, found: Base) -> list[str]:
     return [id for id in found.asked if chosen in (ALL, splits[id])]
 
 
-def _words(compared: Sequence[Finding], changes: Mapping[str, Any]) -> Markup:
-    if not changes:
-        return tag("div", "No changes yet: these figures use the route's current values.", css="dim")
-    shown = [sentence(one) for one in compared if one.shown]
-    rest = [one.metric for one in compared if not one.shown]
-    if rest:
-        shown.append(f"No difference found in {listed(rest)}: each confidence interval includes 0.")
-    return tag("div", tag("b", shown[0]), " ", " ".join(shown[1:]))
-
-
-def _table(compared: Sequence[Finding]) -> Markup:
-    heads = ("Mean of", "before", "after", "difference", "95% interval", "", "questions better", "worse")
+def _effect(compared: Sequence[Finding], changes: Mapping[str, Any]) -> None:
+    """Draw which metrics change, in words and as a table."""
+    texts = [sentence(one) for one in compared if one.shown]
+    if rest := [one.metric for one in compared if not one.shown]:
+        texts.append(f"No difference found in {listed(rest)}: each confidence interval includes 0.")
     rows = []
     for one in compared:
-        before, moved = one.before or 0.0, one.estimate or 0.0
-        css = {"better": "up", "worse": "down"}.get(one.verdict, "dim")
+        before, change = one.before or 0.0, one.estimate or 0.0
         interval = between(*one.interval, signed=True) if one.interval else "–"
-        figures = (number(before), number(before + moved), number(moved, signed=True), interval)
-        rows.append((one.metric, *figures, tag("span", one.verdict, css=css), one.wins, one.losses))
-    return table(heads, rows, numbers=(1, 2, 3, 4, 6, 7), css="rs-fusion-table")
+        rows.append((one, (number(before), number(before + change), number(change, signed=True), interval)))
+    show(fragment("fusion.effect", texts[0], texts[1:], bool(changes), rows))
 
 
 def _counted(found: Base, ids: Sequence[str], moved: Sequence[str], *, ranks: bool) -> str:

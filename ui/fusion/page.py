@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import streamlit as st
-from markupsafe import Markup
 
 from core.analysis.metrics import titled
 from core.analysis.rank_overlap import halves
@@ -34,7 +33,7 @@ from ui.app import address, next_run, opened, picked, say, state
 from ui.app.choice import choice
 from ui.app.glossary import of_metric
 from ui.app.help_mark import marked, term
-from ui.app.markup import EMPTY, cut, join, show, table, tag
+from ui.app.markup import cut, fragment, show
 from ui.app.names import tail, title_of
 from ui.app.plot import plot
 from ui.charts.bars import NAME_CHARACTERS, describe_shares, share_bars
@@ -121,50 +120,34 @@ def _choose(run: Run, found: Mapping[str, list[ReplayedFusion]]) -> tuple[RouteR
 
 def _stale(made: FusionOutcome) -> None:
     """Draw which steps were not rerun with the changed values."""
-    if not made.stale:
-        return
-    names = ", ".join(f"“{name}”" for name in dict.fromkeys(cut(span.name, 60) for span in made.stale))
-    shown = "Showing the list that this step makes" if made.hits is None else "The ranking is updated"
-    say.caption(f"{shown}. To update the later steps, run the question: {names}.")
+    if made.stale:
+        names = ", ".join(f"“{name}”" for name in dict.fromkeys(cut(span.name, 60) for span in made.stale))
+        shown = "Showing the list that this step makes" if made.hits is None else "The ranking is updated"
+        say.caption(f"{shown}. To update the later steps, run the question: {names}.")
 
 
 def _ranks(
     run: Run, result: RouteResult, made: FusionOutcome, fused: tuple[Scored, Scored], gold: Mapping[str, int]
 ) -> None:
     """Describe where the labelled passages moved and how this question's metrics changed."""
-    whole = made.hits is not None
-    was = tuple((hit.passage.id, hit.score) for hit in result.hits) if whole else fused[0]
-    now = made.hits if made.hits is not None else fused[1]
-    lines = [
-        tag(
-            "div",
-            f"Labelled passage “{cut(title_of(run, id), 70)}”: ",
-            tag("b", arrow(a, b), css=_way(a, b)),
-        )
-        for id, a, b in moved(was, now, gold)
+    was, now = fused
+    if made.hits is not None:
+        was, now = tuple((hit.passage.id, hit.score) for hit in result.hits), made.hits
+    rows = [(title_of(run, id), _way(a, b), arrow(a, b)) for id, a, b in moved(was, now, gold)]
+    first, then = ranks_in(was[:TOP]), ranks_in(now[:TOP])
+    come = sum(id not in first for id in then)
+    moves = sum(id in first and first[id] != rank for id, rank in then.items())
+    note = (
+        f"{come} of the top {TOP} are new, {moves} others change rank."
+        if now != was
+        else "Same as in the run."
+    )
+    measured = labels.gold_of(run).measured({"before": was, "after": now}, SHOWN) or {}
+    figures = [
+        (marked(titled(name), of_metric(name)), measured["before"][name], measured["after"][name])
+        for name in (SHOWN if measured else ())
     ]
-    if not lines:
-        first, then = ranks_in(was[:TOP]), ranks_in(now[:TOP])
-        come = sum(id not in first for id in then)
-        new = f"{come} of the top {TOP} are new" if come else f"Same passages in the top {TOP}"
-        moves = sum(id in first and first[id] != rank for id, rank in then.items())
-        order = "in the same order" if not moves and not come else f"{moves} others change rank"
-        same = was == now
-        lines = [tag("div", "Same as in the run." if same else f"{new}; {order}.", css="dim")]
-        lines.append(tag("div", "This question has no labels, so there are no metrics for it.", css="dim"))
-    measured = labels.gold_of(run).measured({"before": was, "after": now}, SHOWN)
-    table = _metrics(measured["before"], measured["after"]) if measured else EMPTY
-    show(tag("div", tag("div", *lines), table, css="rs rs-fusion-ranks"))
-
-
-def _metrics(before: Mapping[str, float], after: Mapping[str, float]) -> Markup:
-    heads = ["This question", *(marked(titled(name), of_metric(name)) for name in SHOWN)]
-    cells: list[object] = ["before → after"]
-    for name in SHOWN:
-        a, b = before[name], after[name]
-        css = "up" if b > a else "down" if b < a else ""
-        cells.append(join([f"{a:.3f} → ", tag("b", f"{b:.3f}", css=css)]))
-    return table(heads, [cells], numbers=range(1, len(heads)), css="rs-fusion-table")
+    show(fragment("fusion.ranks", rows, note, figures))
 
 
 def _bars(run: Run, fusion: ReplayedFusion, shown: list[ShareRow], names: tuple[str, ...]) -> None:
@@ -177,13 +160,11 @@ def _bars(run: Run, fusion: ReplayedFusion, shown: list[ShareRow], names: tuple[
     plot(figure, "fusion_bars", words, table=False)
     with st.expander("Show as a table"):
         columns = names if fusion.method != "marginal" else ("input rank",)
-        heads = ["Passage", "before → after", *(tag("span", cut(name, 26), title=name) for name in columns)]
         rows = []
-        for row in shown:
-            title = f"{f'◆{row.grade} ' if row.grade else ''}{cut(title_of(run, row.id), 90)}"
-            way = tag("span", arrow(row.before, row.after), css=_way(row.before, row.after))
-            rows.append((title, way, *("–" if place is None else place for place in row.places)))
-        show(tag("div", table(heads, rows, numbers=range(1, len(heads))), css="rs rs-fusion-rows"))
+        for one in shown:
+            way = _way(one.before, one.after)
+            rows.append((one.grade, title_of(run, one.id), way, arrow(one.before, one.after), one.places))
+        show(fragment("fusion.rows", columns, rows))
 
 
 def _way(before: int | None, after: int | None) -> str:

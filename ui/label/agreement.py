@@ -1,4 +1,4 @@
-"""Agreement of annotators beyond chance, and the passages they disagree on."""
+"""Agreement of annotators beyond chance, and the passages they disagree on, to be settled one at a time."""
 
 from __future__ import annotations
 
@@ -6,19 +6,26 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from core.domain.errors import RouteScopeError
+from core.evaluation.finding import count
 from core.evaluation.labels import agreement
 from core.evaluation.labels.agreement import LEVELS, Agreement, landis_koch
 from core.evaluation.labels.desk import Desk
-from ui.app import say
-from ui.app.markup import show, tag
+from core.store.labels import Judgement, Kind, Pair
+from ui.app import address, say
+from ui.app.markup import fragment, show, tag
 from ui.app.plot import plot
 from ui.charts.heatmaps import confusion
 from ui.charts.intervals import KAPPA, IntervalRow, intervals
 from ui.components import tables
-from ui.label import judge, settle, suggested
-from ui.label.desk import ME
+from ui.components.complaint import who as annotator
+from ui.label import keys, model
+from ui.label.desk import SET, held, opened
+from ui.label.passage import passage
 
 CHOSEN = "label_confusion"  # the pair whose table is shown
+AT = "label_settle_at"
+NOTE = "label_settle_note:{}:{}"
 HELPS = {
     "Kappa": "Cohen's kappa",
     "from": "bootstrap",
@@ -33,41 +40,38 @@ def draw(desk: Desk) -> None:
     people = desk.annotators()
     if len(people) < 2:
         st.subheader("One annotator so far" if people else "No judgements yet", anchor=False)
-        who = ["Nobody has", "You have" if people == (ME,) else f"{next(iter(people), '')} has"][len(people)]
-        say.caption(
-            f"{who} graded passages. Agreement needs two annotators: have someone else grade some of the "
-            "same passages under another name."
-        )
+        st.caption("Agreement needs two annotators: have someone else grade some passages by another name.")
         to = ("label_tab", "Label")
         st.button("Grade passages", type="primary", on_click=st.session_state.__setitem__, args=to)
     else:
         with st.spinner("Comparing the annotators"):  # the first time loads what computes it, for seconds
             found = agreement.between(desk)
         _compared(found, "people")
-        settle.draw(desk)
+        question = st.query_params.get("question", "")
+        pairs = [(one.question, one.passage) for one in agreement.disagreements(desk)]
+        known = {passage: (of, passage) for of, passage in pairs if of == question}
+        address.take("passage", AT, known.__getitem__)
+        _disagreements()
     st.markdown("**Agreement of the language model with people**")
     st.caption("A model's suggestions never count as labels.")
     if models := agreement.suggestions(desk):
         _compared(models, "models")
-    suggested.ask(desk)
-    judge.draw(desk)
+    model.ask(desk)
+    model.judge(desk)
 
 
 def sentence(one: Agreement) -> str:
     """Describe the agreement of two annotators."""
+    names = f"{one.first} and {one.second}"
     if not one.n or one.observed is None:
-        return f"{one.first} and {one.second}: {one.why}."
-    both = (
-        f"{one.first} and {one.second} both graded {one.n:,} passages and agree on {100 * one.observed:.0f}%"
-    )
+        return f"{names}: {one.why}."
+    both = f"{names} both graded {one.n:,} passages and agree on {100 * one.observed:.0f}%"
     if one.kappa is None:
         return f"{both}. Cohen's kappa is not defined: {one.why}."
     few = " With fewer than 30 passages, this is unreliable." if one.n < 30 else ""
     ends = "" if one.ci95 is None else f" [{one.ci95[0]:.2f}, {one.ci95[1]:.2f}]"
-    return (
-        f"{both}. Cohen's kappa is {one.kappa:.2f}{ends}, {landis_koch(one.kappa)} by the bands of "
-        f"Landis and Koch.{few}"
-    )
+    bands = f"{landis_koch(one.kappa)} by the bands of Landis and Koch"
+    return f"{both}. Cohen's kappa is {one.kappa:.2f}{ends}, {bands}.{few}"
 
 
 def _compared(found: Sequence[Agreement], key: str) -> None:
@@ -106,11 +110,85 @@ def _compared(found: Sequence[Agreement], key: str) -> None:
             helps=HELPS,
         )
         some = {f"{one.first} and {one.second}": one for one in found if one.n}
-        if not some:
+        if some:
+            name = st.selectbox("Grades of", list(some), key=f"{CHOSEN}:{key}", width=340)
+            one = some[name]
+            figure = confusion(list(map(str, LEVELS)), one.confusion, true=one.first, taken=one.second)
+            plot(figure, f"label_grades:{key}", f"Grades of {name}")
+
+
+@st.fragment
+def _disagreements() -> None:
+    """Draw the disagreement that a link names, else the first, the furthest apart first, and its keys."""
+    try:
+        desk = opened().desk
+    except RouteScopeError as error:  # deleted by somebody meanwhile
+        say.error(error)
+        return
+    found = {(one.question, one.passage): one for one in agreement.disagreements(desk)}
+    st.markdown("**Disagreements**")
+    if not found:
+        st.caption("None. Annotators who graded the same passage gave the same grade.")
+        return
+    pairs = list(found)
+    at = st.session_state.get(AT)
+    if at not in found:
+        st.session_state[AT] = at = pairs[0]
+    one, open_ = found[at], sum(each.adjudication is None for each in found.values())
+    st.caption(
+        f"{len(found)} passages have different grades; {open_} of them are open. The lower median counts "
+        "until you set a final grade."
+    )
+    with st.container(key="label_desk"):
+        with st.container():
+            show(fragment("label.question", desk.asked[at[0]]))
+        with st.container():
+            pooled = desk.pool[at[0]][at[1]]
+            show(passage(desk.set.corpus, desk.asked[at[0]], pooled, routes=False))
+            _keys(pairs, at, one.adjudication)
+            keys.outcome()
+        with st.container():
+            rows = [(who, f"{grade} {keys.SHORT[grade]}", desk.by(who)[at].note) for who, grade in one.grades]
+            head = (
+                f"Disagreement {pairs.index(at) + 1} of {len(found)}: {count(one.distance, 'grades')} apart"
+            )
+            final = one.adjudication
+            by = f"Adjudicated by {final.annotator}: {keys.said(final)}." if final else ""
+            show(fragment("label.disagreement", head, rows, by))
+    address.keep("question", at[0])
+    address.keep("passage", at[1])
+
+
+def _keys(pairs: list[Pair], at: Pair, final: Judgement | None) -> None:
+    key = "label_settle_{}:" + ":".join(at).replace("{", "{{").replace("}", "}}")
+    keys.grades(key, final, _settle)
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        lit = final is not None and final.kind == "cannot"
+        hint = "Counts the passage as unjudged"
+        keys.button("Can't tell", key.format("cannot"), "j", _settle, "cannot", lit=lit, hint=hint)
+        mine = final is not None and final.annotator == annotator()
+        hint = "Withdraws your final grade of this passage"
+        keys.button("Undo", key.format("undo"), "u", _undo, off=not mine, hint=hint)
+        keys.moves(key, pairs, at, AT)
+    keys.note(NOTE.format(*at), final, "Reason")
+
+
+def _settle(kind: Kind, grade: int | None = None) -> None:
+    """Save the final grade of the passage shown, and go to the next that is open."""
+    at: Pair = st.session_state[AT]
+    note = str(st.session_state.get(NOTE.format(*at)) or "").strip()
+    if not keys.save(Judgement(*at, annotator(), "adjudication", kind, grade, note), "final grade "):
+        return
+    for one in agreement.disagreements(held(st.session_state[SET]).desk):
+        if one.adjudication is None:
+            st.session_state[AT] = (one.question, one.passage)
             return
-        name = next(iter(some))
-        if len(some) > 1:
-            name = st.selectbox("Grades of", list(some), key=f"{CHOSEN}:{key}", width=340) or name
-        one = some[name]
-        figure = confusion(list(map(str, LEVELS)), one.confusion, true=one.first, taken=one.second)
-        plot(figure, f"label_grades:{key}", f"Grades of {name}")
+
+
+def _undo() -> None:
+    """Withdraw the annotator's final grade of the passage shown."""
+    at: Pair = st.session_state[AT]
+    gone = held(st.session_state[SET]).desk.adjudicated().get(at)
+    withdrawn = Judgement(*at, annotator(), "adjudication", "withdrawn")
+    if gone is not None and keys.save(withdrawn, failed="Not undone"):
+        keys.tell(f"Withdrawn {keys.now()}: final grade {keys.said(gone)}")

@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import streamlit as st
 
 from core.domain import people
-from core.domain.errors import RouteScopeError, Unavailable
+from core.domain.errors import RouteScopeError
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import label_next, queue
 from core.evaluation.labels.desk import Desk, caught_up
+from core.evaluation.labels.pool import store_of
 from core.store import Store
 from core.store.labels import Pair
 from ui.app import address, evaluated, say, state
+from ui.components.complaint import ME, WHO, who
 
 SET = "label_set"
-WHO = "label_annotator"
 ORDER = "label_order"  # the evaluation and the two routes whose order the labels are to settle
 EFFORT = "label_effort"  # minutes that the annotator has, 0 for no limit
 USUAL_S = 6.0  # seconds a grade until those of the annotator are known
-ME = "me"
 
 
 def store() -> Store:
     """Return the store of the labels. Raises Unavailable if sessions are not stored."""
-    found = state.engine().store
-    if found is None:
-        raise Unavailable("labels are stored with the sessions, and sessions are not stored here")
-    return found
-
-
-def annotator() -> str:
-    """Return the name that judgements are saved under: the account if there is a login."""
-    return people.current().account or " ".join(str(st.session_state.get(WHO) or "").split()) or ME
+    return store_of(state.engine())
 
 
 def choose_annotator() -> None:
@@ -45,15 +38,9 @@ def choose_annotator() -> None:
         return
     address.take("annotator", WHO, str)
     st.session_state.setdefault(WHO, ME)
-    st.text_input(
-        "You label as",
-        key=WHO,
-        width=190,
-        max_chars=64,
-        persist_state="session",
-        help="The name your judgements are saved under. Agreement compares the annotators by this name.",
-    )
-    address.keep("annotator", annotator() if annotator() != ME else None)
+    note = "The name your judgements are saved under. Agreement compares the annotators by this name."
+    st.text_input("You label as", key=WHO, width=190, max_chars=64, persist_state="session", help=note)
+    address.keep("annotator", who() if who() != ME else None)
 
 
 @dataclass(slots=True)
@@ -68,12 +55,10 @@ class OpenSet:
     def most(self, who: str) -> int | None:
         """Return how many passages fit the annotator's minutes, at their own pace; None for no limit."""
         minutes = int(st.session_state.get(EFFORT) or 0)
-        if not minutes:
-            return None
-        if (who, minutes) not in self.fits:
+        if minutes and (who, minutes) not in self.fits:
             pace = queue.seconds_a_grade(self.desk, who) or USUAL_S
             self.fits[who, minutes] = max(1, int(60 * minutes / pace))
-        return self.fits[who, minutes]
+        return self.fits.get((who, minutes))
 
     def order(self, who: str) -> tuple[Pair, ...]:
         """Return `queue.order`, computed once so that it stays while somebody labels.
@@ -84,7 +69,11 @@ class OpenSet:
         most = None if wanted else self.most(who)
         key = who, wanted, most or 0
         if key not in self.orders:
-            self.orders[key] = queue.order(self.desk, who, _first(self.desk, wanted), most)
+            first: tuple[str, ...] = ()
+            with suppress(RouteScopeError):  # the evaluation is gone
+                if found := deciding():
+                    first = label_next.order(self.desk, evaluated.reopened(found[0]), *found[1:])
+            self.orders[key] = queue.order(self.desk, who, first, most)
         return self.orders[key]
 
 
@@ -93,17 +82,6 @@ def deciding() -> tuple[str, str, str] | None:
     name, _, routes = str(st.session_state.get(ORDER) or "").partition(label_next.ORDER)
     one, _, other = routes.partition(label_next.ORDER)
     return (name, one, other) if name and one and other else None
-
-
-def _first(desk: Desk, wanted: str) -> tuple[str, ...]:
-    """Return the most decisive questions, or () if their evaluation is gone."""
-    found = deciding() if wanted else None
-    if found is None:
-        return ()
-    try:
-        return label_next.order(desk, evaluated.reopened(found[0]), *found[1:])
-    except RouteScopeError:
-        return ()
 
 
 def opened() -> OpenSet:

@@ -14,10 +14,11 @@ from core.evaluation.labels.desk import Desk
 from core.evaluation.questions import label_set, question_file
 from core.evaluation.questions.write import KINDS, Kind
 from ui.app import account, address, say, state
-from ui.app.markup import show, tag
+from ui.app.markup import fragment, show
 from ui.app.names import named
 from ui.app.progress import follow
-from ui.label.desk import annotator, attempt, store
+from ui.components.complaint import who as annotator
+from ui.label.desk import attempt, store
 from ui.label.keys import button
 
 AT = "generated_at"  # the id of the question that is shown
@@ -44,13 +45,12 @@ def draw(desk: Desk) -> None:
 
 
 def _make(desk: Desk) -> None:
-    running, engine = label_set.latest(state.engine(), desk.set.name), state.engine()
-    if running is not None and not running.done:
-        one = running
-        follow(one, lambda: f"{one.finished} of {one.total} questions", key="generated_stop")
+    engine, name = state.engine(), desk.set.name
+    last = label_set.latest(engine, name)
+    if follow(last, "{0.finished} of {0.total} questions".format, key="generated_stop"):
         return
-    if running is not None:
-        _ended(running)
+    if last is not None:
+        _ended(last)
     with st.expander("Write questions, or add a file", key="generated_make"):
         with st.container(horizontal=True, vertical_alignment="bottom"):
             count = int(st.number_input("Questions in all", 1, 1000, 20, key="generated_count", width=160))
@@ -64,9 +64,7 @@ def _make(desk: Desk) -> None:
                 help="About four short model calls per question (10–30 s each on a laptop CPU)",
             )
             begun = st.button("Write", key="generated_write", type="primary", disabled=not kinds)
-            if begun and attempt(
-                lambda: label_set.begin(engine, desk.set.name, desk.set.corpus, count, kinds)
-            ):
+            if begun and attempt(lambda: label_set.begin(engine, name, desk.set.corpus, count, kinds)):
                 st.rerun()
         given = st.file_uploader("A file of generated questions", type=["jsonl"], key="generated_file")
         if given is not None and st.button("Add its questions", key="generated_add"):
@@ -115,10 +113,12 @@ def _review(desk: Desk, found: tuple[Question, ...]) -> None:
     address.keep("generated", ids[at])
     question = listed[at]
     told = f"{at + 1} of {len(ids)} · {(question.mode or '').replace('_', ' ')} · {_word(question)}"
-    answer = f"Answer: {question.answer}" if question.answer else "The documents do not answer it."
     checks = _checks(question.generated.checks if question.generated else {})
-    parts = tag("p", told, css="dim"), tag("h3", question.query.text), tag("p", answer)
-    show(tag("div", *parts, tag("p", checks, css="dim"), css="rs"))
+    pool, corpus, passages = desk.pool.get(question.id, {}), desk.set.corpus, []
+    for id in question.generated.passages if question.generated else ():
+        one = pool[id].passage if id in pool else state.engine().corpus(corpus).by_ids([id]).get(id)
+        passages += [(named(corpus, one), one)] if one is not None else []
+    show(fragment("label.generated", told, question, checks))
     st.text_input("Question", question.query.text, key=f"{TEXT}:{question.id}", max_chars=2000)
     with st.container(horizontal=True):
         button("Accept", "generated_accept", "a", _decide, desk, listed, at, "accepted", lit=True)
@@ -126,12 +126,7 @@ def _review(desk: Desk, found: tuple[Question, ...]) -> None:
         button("Skip", "generated_skip", "s", _go, listed, at + 1, lit=False)
         button("Back", "generated_back", "b", _go, listed, at - 1, lit=False)
         _undo_button()
-    for id in question.generated.passages if question.generated else ():
-        pooled = desk.pool.get(question.id, {}).get(id)
-        passage = pooled.passage if pooled else state.engine().corpus(desk.set.corpus).by_ids([id]).get(id)
-        if passage is not None:
-            head = tag("p", tag("strong", named(desk.set.corpus, passage)), title=passage.id)
-            show(tag("div", head, tag("p", passage.text, css="rs-passage-text"), css="rs rs-box"))
+    show(fragment("label.sources", passages))
 
 
 def _listed(found: tuple[Question, ...]) -> list[Question]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
@@ -46,11 +47,8 @@ def draw(desk: Desk) -> None:
         st.success(md(result))
     opening.wait_for(desk.set.corpus)
     labels, settings = store(), state.engine().settings
-    version = (
-        str(labels.path),
-        *desks.version(labels, desk.set.name),
-        current_fingerprint(desk.set.corpus, settings=settings),
-    )
+    fingerprint = current_fingerprint(desk.set.corpus, settings=settings)
+    version = (str(labels.path), *desks.version(labels, desk.set.name), fingerprint)
     found, counts, lacking = _lines(desk, version)
     if lacking:
         say.warning(f"The labels could not be checked against the corpus: {on_page(lacking)}")
@@ -69,16 +67,15 @@ def draw(desk: Desk) -> None:
 
 def _in_words(counts: Counts, desk: Desk) -> str:
     """Describe the number of labels by origin."""
-    graded = counts.passages - counts.how.get("unjudged", 0)
+    left = counts.how.get("unjudged", 0)
     kinds = [f"{counts.how[how]:,} {origin}" for how, origin in ORIGINS.items() if counts.how.get(how)]
-    text = f"{graded:,} of {counts.passages:,} passages have a label"
+    text = f"{counts.passages - left:,} of {counts.passages:,} passages have a label"
     text += f": {', '.join(kinds)}." if kinds else "."
-    if left := counts.passages - graded:
+    if left:
         text += f" {left:,} are unjudged; Evaluate shows their share beside each metric."
     if counts.without:
         text += (
-            f" {counts.without} judged questions have no passage of grade {desk.set.relevant_from} or "
-            "higher, so rankings cannot be measured on them."
+            f" {counts.without} judged questions have no passage of grade {desk.set.relevant_from} or more."
         )
     if counts.unasked:
         text += f" {counts.unasked} questions have no judgements yet."
@@ -107,15 +104,8 @@ def _table(found: list[Line]) -> None:
     }
     kinds |= {how: [one for one in found if one.how == how] for how in ("adjudicated", listing.MEDIAN)}
     some = {name: lines for name, lines in kinds.items() if lines}
-    name = choice(
-        "show",
-        FILTER,
-        "Show",
-        list(some),
-        usual=ALL,
-        width=340,
-        format_func=lambda one: f"{one} ({len(some[one]):,})",
-    )
+    count = {one: f"{one} ({len(lines):,})" for one, lines in some.items()}.__getitem__
+    name = choice("show", FILTER, "Show", list(some), usual=ALL, width=340, format_func=count)
     lines = some[name]
     moved = any(one.now for one in lines)
     rows = [
@@ -130,40 +120,26 @@ def _table(found: list[Line]) -> None:
         }
         for one in lines
     ]
-    about = f"{len(lines)} passages with their grade and its origin"
-    tables.table(rows, f"label_lines:{name}", about)
+    tables.table(rows, f"label_lines:{name}", f"{len(lines)} passages with their grade and its origin")
 
 
 def _out(desk: Desk) -> None:
+    files: tuple[tuple[str, Callable[[], bytes], str, str, str], ...] = (
+        ("TREC qrels", lambda: exchange.qrels(desk), "qrels", "text/plain", "Final grades, one per line"),
+        (
+            "CSV",
+            lambda: exchange.table(desk, unjudged=True),
+            "csv",
+            "text/csv",
+            "Every judgement with its note",
+        ),
+    )
     name = desk.set.name
     with st.container(horizontal=True, vertical_alignment="center"):
-        for label, made, ending, mime, key, about in (
-            (
-                "TREC qrels",
-                lambda: exchange.qrels(desk),
-                "qrels",
-                "text/plain",
-                "label_qrels",
-                "Final grades, one per line: question, 0, passage, grade",
-            ),
-            (
-                "CSV",
-                lambda: exchange.table(desk, unjudged=True),
-                "csv",
-                "text/csv",
-                "label_csv",
-                "Every judgement with its passage, annotator and note",
-            ),
-        ):
-            st.download_button(
-                label,
-                account.by_me(made),
-                f"{name}.{ending}",
-                mime,
-                key=key,
-                on_click="ignore",
-                **account.needs("export", help=about),
-            )
+        for label, made, ending, mime, about in files:
+            given: dict[str, Any] = {"key": f"label_{ending}", **account.needs("export", help=about)}
+            work, file = account.by_me(made), f"{name}.{ending}"
+            st.download_button(label, work, file, mime, on_click="ignore", **given)
         st.page_link("evaluate.py", label="Evaluate routes on this set", query_params={"labels": name})
 
 
@@ -172,16 +148,11 @@ def _in(desk: Desk) -> None:
         if not panel.open:
             return
         st.caption("A CSV file exported here, or TREC qrels. If a line is invalid, nothing is imported.")
-        given = st.file_uploader(
-            "File",
-            type=["csv", "qrels", "txt", "tsv"],
-            label_visibility="collapsed",
-            key=f"label_import_file:{st.session_state.get(GIVEN, 0)}",
-        )
+        key, kinds = f"label_import_file:{st.session_state.get(GIVEN, 0)}", ["csv", "qrels", "txt", "tsv"]
+        given = st.file_uploader("File", kinds, label_visibility="collapsed", key=key)
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            who = st.text_input(
-                "Annotator for lines without one", IMPORTER, key="label_importer", max_chars=64, width=280
-            )
+            label = "Annotator for lines without one"
+            who = st.text_input(label, IMPORTER, key="label_importer", max_chars=64, width=280)
             if not st.button("Import", key="label_import_go", type="primary", disabled=given is None):
                 return
         if given is None:

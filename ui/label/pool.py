@@ -34,25 +34,14 @@ def draw(desk: Desk) -> None:
         _held(coverage(desk))
     else:
         st.subheader("No passages to judge yet", anchor=False)
-        st.caption(
-            "Collect passages to judge: the top results of several routes, so that every route is judged "
-            "fairly.",
-            help=term("pool"),
-        )
-    under_way = pool.under_way(state.engine(), desk.set.name)
-    if under_way is not None and not under_way.done:
-        one = under_way
-        follow(
-            one,
-            lambda: (
-                f"{one.finished} of {one.total} questions run on {len(one.routes)} routes, {one.new:,} "
-                "new passages"
-            ),
-            key="label_pool_stop",
-        )
+        st.caption("Collect the top results of several routes, to judge them all fairly.", help=term("pool"))
+    job = pool.under_way(state.engine(), desk.set.name)
+    if follow(
+        job, "{0.finished} of {0.total} questions, {0.new:,} new passages".format, key="label_pool_stop"
+    ):
         return
-    if under_way is not None:
-        _ended(under_way)
+    if job is not None:
+        _ended(job)
     if account.notice("edit"):
         _begin(desk)
         _found_before(desk)
@@ -85,14 +74,9 @@ def _begin(desk: Desk) -> None:
     can = [route.name for route in by_family() if not availability.why_not(route, gaps)]
     usual = [one for one in pool.defaults(engine, corpus) if one in can]
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        chosen = st.multiselect(
-            "Routes that find passages",
-            can,
-            usual,
-            format_func=title,
-            key=f"label_routes:{name}",
-            help="By default, all routes that run without a language model, except controls and pipelines",
-        )
+        note = "By default, all routes that run without a language model, except controls and pipelines"
+        label, key = "Routes that find passages", f"label_routes:{name}"
+        chosen = st.multiselect(label, can, usual, format_func=title, key=key, help=note)
         depth = _depth("label_depth")
         begun = st.button("Find passages", key="label_pool_begin", type="primary", disabled=not chosen)
         if begun and attempt(lambda: pool.begin(engine, name, chosen, depth=depth)):
@@ -110,10 +94,8 @@ def _depth(key: str) -> int:
 
 
 def _ended(one: Pooling) -> None:
-    done = (
-        f"{one.finished} of {one.total} questions run in {milliseconds(1000 * one.seconds)}; "
-        f"{one.new:,} new passages."
-    )
+    took = milliseconds(1000 * one.seconds)
+    done = f"{one.finished} of {one.total} questions run in {took}; {one.new:,} new passages."
     if one.error:
         say.error(f"The search failed: {one.error}. {done}")
     elif one.cancelled:
@@ -131,21 +113,14 @@ def _ended(one: Pooling) -> None:
 def _found_before(desk: Desk) -> None:
     """Draw the choice of passages from stored sessions or a saved evaluation; no route is rerun."""
     engine, name = state.engine(), desk.set.name
-    origins = [
-        *([SESSIONS] if store().count(corpus=desk.set.corpus) else []),
-        *experiment_store.names(engine.settings),
-    ]
+    origins = list(experiment_store.names(engine.settings))
+    if store().count(corpus=desk.set.corpus):
+        origins.insert(0, SESSIONS)
     if not origins:
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        origin = st.selectbox(
-            "Or add passages from earlier runs",
-            origins,
-            index=None,
-            key="label_pool_from",
-            width=420,
-            placeholder="Choose stored sessions or an evaluation",
-        )
+        label, hint = "Or add passages from earlier runs", "Choose stored sessions or an evaluation"
+        origin = st.selectbox(label, origins, None, key="label_pool_from", width=420, placeholder=hint)
         depth = _depth("label_depth_from")
         if not st.button("Add passages", key="label_pool_take", disabled=origin is None) or origin is None:
             return

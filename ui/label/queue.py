@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
-from markupsafe import Markup
 
 from core.domain.errors import RouteScopeError
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import queue
 from core.evaluation.labels.desk import Desk
-from core.evaluation.labels.queue import Progress, onward
+from core.evaluation.labels.queue import onward
 from core.store.labels import Judgement, Kind, Pair
 from ui.app import account, address, evaluated, say
 from ui.app.choice import choice
-from ui.app.markup import cut, join, show, tag
+from ui.app.markup import cut, fragment, show, tag
 from ui.app.names import named
 from ui.app.routes import title
 from ui.components import tables
-from ui.label import keys, sets, suggested
-from ui.label import passage as label_passage
-from ui.label.desk import EFFORT, ME, ORDER, SET, OpenSet, annotator, deciding, held, opened, store
+from ui.components.complaint import who as annotator
+from ui.label import keys, model, sets
+from ui.label.desk import EFFORT, ORDER, SET, OpenSet, deciding, held, opened, store
+from ui.label.passage import passage
 
 AT = "label_at"  # the (question, passage) that is shown
 ROUTES = "label_routes"  # whether the routes that found a passage are shown
@@ -35,7 +37,7 @@ def draw(desk: Desk) -> None:
     address.take("passage", AT, known.__getitem__)
     address.take("order", ORDER, str)
     address.take("routes", ROUTES, lambda text: text == "1")
-    address.take("suggest", suggested.SHOW_KEY, lambda text: text == "1")
+    address.take("suggest", model.SHOW_KEY, lambda text: text == "1")
     _desk()
 
 
@@ -58,11 +60,13 @@ def _desk() -> None:
     _order()
     with st.container(key="label_desk"):
         with st.container():
-            done = tag("div", "No question is left.", css="rs dim")
-            show(done if at is None else label_passage.question(desk.asked[at[0]]))
+            if at is None:
+                st.caption("No question is left.")
+            else:
+                show(fragment("label.question", desk.asked[at[0]]))
         with st.container():
             if at is None:
-                _finished(desk, who, order)
+                _finished(desk, order)
                 keys.outcome()
             else:
                 _passage(desk, order, at, mine.get(at))
@@ -116,14 +120,8 @@ def _order() -> None:
             f"The questions that decide most between {title(one)} and {title(other)} in evaluation "
             f"{name} come first."
         )
-        usual = {ORDER: None, AT: None}
-        st.button(
-            "Usual order",
-            key="label_usual",
-            type="tertiary",
-            on_click=st.session_state.update,
-            args=(usual,),
-        )
+        given: Any = {"on_click": st.session_state.update, "args": ({ORDER: None, AT: None},)}
+        st.button("Usual order", key="label_usual", type="tertiary", **given)
 
 
 def _passage(desk: Desk, order: tuple[Pair, ...], at: Pair, mine: Judgement | None) -> None:
@@ -131,8 +129,8 @@ def _passage(desk: Desk, order: tuple[Pair, ...], at: Pair, mine: Judgement | No
     next passage is still on its way grades that one, and none is lost.
     """
     routes = bool(st.session_state.get(ROUTES))
-    show(label_passage.passage(desk.set.corpus, desk.asked[at[0]], desk.pool[at[0]][at[1]], routes=routes))
-    suggested.of(desk, at)
+    show(passage(desk.set.corpus, desk.asked[at[0]], desk.pool[at[0]][at[1]], routes=routes))
+    model.suggestions(desk, at)
     if mine is not None:
         show(tag("div", f"Your grade: {keys.said(mine)}.", css="rs dim"))
     keys.grades("label_grade_{}", mine, _judge)
@@ -162,8 +160,8 @@ def _judge(kind: Kind, grade: int | None = None) -> None:
     if not keys.save(judgement):
         return
     now = held(name)
-    passage = named(now.desk.set.corpus, now.desk.pool[at[0]][at[1]].passage)
-    keys.tell(f"Saved {keys.now()}: {keys.said(judgement)} · {cut(passage, 60)}")
+    name = named(now.desk.set.corpus, now.desk.pool[at[0]][at[1]].passage)
+    keys.tell(f"Saved {keys.now()}: {keys.said(judgement)} · {cut(name, 60)}")
     st.session_state[AT] = onward(now.order(who), now.desk.by(who), at)
 
 
@@ -188,64 +186,44 @@ def _next(at: Pair) -> None:
 def _progress(desk: Desk, who: str, at: Pair | None) -> None:
     """Draw the overall progress, a line about the current question, and a table of questions on demand."""
     by, whole = queue.progress(desk, who)
-    parts = [_bar(whole)]
+    line = ""
     if at is not None:
         here, place = by[at[0]], list(desk.asked).index(at[0]) + 1
         judged = here.total - here.left - here.later
         line = f"Question {place} of {len(desk.questions)}: {judged} of {here.total} passages judged"
-        parts.append(tag("div", line, css="dim"))
-    show(tag("div", *parts, css="rs"))
+    counts = [(name, label, getattr(whole, name)) for name, label in COUNTS.items()]
+    show(fragment("label.progress", counts, whole.total, line))
     with st.expander("By question", key="label_by_question", on_change="rerun") as panel:
         if panel.open:
             rows = [
                 {
-                    "Question": label_passage.one_line(desk.asked[id], 120),
+                    "Question": cut(desk.asked[id].query.text, 120),
                     "Passages": one.total,
-                    **{said.capitalize(): getattr(one, name) for name, said in COUNTS.items()},
+                    **{label.capitalize(): getattr(one, name) for name, label in COUNTS.items()},
                 }
                 for id, one in by.items()
             ]
             tables.table(rows, "label_questions", "Passages judged of each question")
 
 
-def _bar(one: Progress) -> Markup:
-    """Return a bar of graded, undecidable, postponed and remaining passages with their counts."""
-    counts = {name: getattr(one, name) for name in COUNTS}
-    shares = [
-        tag("i", css=name, style=f"width:{100 * count / max(1, one.total):.2f}%")
-        for name, count in counts.items()
-        if name != "left"
-    ]
-    legend = [
-        tag("span", tag("i", css=name), f"{counts[name]:,} {label}", css="nowrap")
-        for name, label in COUNTS.items()
-    ]
-    numbers = ", ".join(f"{count} {COUNTS[name]}" for name, count in counts.items())
-    bar = tag("div", *shares, css="rs-label-bar", role="img", aria_label=numbers)
-    return join([bar, tag("div", *legend, css="rs-label-dots dim")])
-
-
 def _controls(desk: Desk) -> None:
     """Draw a jump to a question, what else is shown, and the guidelines."""
     places = {one.id: place for place, one in enumerate(desk.questions, 1) if desk.pool.get(one.id)}
+    label = "Jump to a question"
     st.selectbox(
-        "Jump to a question",
+        label,
         list(places),
         index=None,
         key=JUMP,
         on_change=_jumped,
         label_visibility="collapsed",
-        placeholder="Jump to a question",
-        format_func=lambda id: f"{places[id]}. {label_passage.one_line(desk.asked[id])}",
+        placeholder=label,
+        format_func=lambda id: f"{places[id]}. {cut(desk.asked[id].query.text, 90)}",
     )
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        st.toggle(
-            "Show routes",
-            key=ROUTES,
-            persist_state="session",
-            help="Shows which routes found the passage. Labels are more reliable without.",
-        )
-        suggested.switch(desk)
+        note = "Shows which routes found the passage. Labels are more reliable without."
+        st.toggle("Show routes", key=ROUTES, persist_state="session", help=note)
+        model.switch(desk)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown("**Guidelines**")
         with st.popover("Edit", type="tertiary", key="label_guide_edit"):
@@ -265,11 +243,10 @@ def _jumped() -> None:
     st.session_state[AT] = next((pair for pair in own if pair not in mine), own[0])
 
 
-def _finished(desk: Desk, who: str, order: tuple[Pair, ...]) -> None:
+def _finished(desk: Desk, order: tuple[Pair, ...]) -> None:
     st.subheader("Every passage is judged", anchor=False)
     say.caption(
-        f"{'You have' if who == ME else f'{who} has'} judged all "
-        f"{sum(map(len, desk.pool.values())):,} passages in this set. To check how reliable the labels "
+        f"All {sum(map(len, desk.pool.values())):,} passages of this set. To check how reliable the labels "
         "are, have a second annotator grade the passages and see Agreement."
     )
     st.page_link("evaluate.py", label="Evaluate routes on this set", query_params={"labels": desk.set.name})

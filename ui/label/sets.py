@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import streamlit as st
 
@@ -58,14 +59,9 @@ def choose() -> str | None:
         newest = max(known.values(), key=lambda one: (one.corpus == here, one.created))
         st.session_state[SET] = newest.name
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        name: str = st.selectbox(
-            "Labelled set",
-            list(known),
-            key=SET,
-            width=340,
-            persist_state="session",
-            format_func=lambda one: one if _own(known[one]) else f"{one} · corpus {known[one].corpus}",
-        )
+        titles = {one: one if _own(of) else f"{one} · corpus {of.corpus}" for one, of in known.items()}
+        given: Any = {"width": 340, "persist_state": "session", "format_func": titles.__getitem__}
+        name: str = st.selectbox("Labelled set", list(known), key=SET, **given)
         choose_annotator()
         with st.popover("New set", key="label_new"):
             make()
@@ -179,10 +175,7 @@ def guidelines(one: LabelSet, *, height: int = 200) -> None:
 
 def _empty() -> None:
     st.subheader(md(f"No labelled set of {st.session_state.get(state.CORPUS)} yet"), anchor=False)
-    st.caption(
-        "A labelled set records which passages answer which question. Choose its questions, find passages "
-        "under Pool, and grade them with the keys A, S, D and F; Evaluate then measures every route on it."
-    )
+    st.caption("It records which passages answer which question, so that Evaluate can measure every route.")
     with st.container(border=True):
         make()
     _deleted()
@@ -223,19 +216,8 @@ def _chosen(questions: tuple[Question, ...]) -> tuple[Question, ...]:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         split = st.selectbox("Split", ["all", *splits], key="label_split", width=150) if splits else "all"
         some = tuple(one for one in questions if split in ("all", one.split))
-        count = st.number_input(
-            f"How many of the {len(some)}",
-            1,
-            len(some),
-            min(ENOUGH, len(some)),
-            width=180,
-            key=f"label_count:{len(some)}",
-            help="Fewer than all are a random sample, always the same for the same number",
-        )
-    return sample(some, int(count))
-
-
-def sample(questions: Sequence[Question], count: int) -> tuple[Question, ...]:
-    """Return `count` questions drawn with a fixed seed, in their order."""
-    drawn = set(random.Random(SEED).sample(range(len(questions)), count))
-    return tuple(one for at, one in enumerate(questions) if at in drawn)
+        most, note = len(some), "Fewer are a random sample, always the same for the same number"
+        given: Any = {"width": 180, "key": f"label_count:{most}", "help": note}
+        count = int(st.number_input(f"How many of the {most}", 1, most, min(ENOUGH, most), **given))
+    drawn = set(random.Random(SEED).sample(range(most), count))
+    return tuple(one for at, one in enumerate(some) if at in drawn)

@@ -8,6 +8,7 @@ from core.analysis.run_diff import RunDiff, RunRouteDiff, headline, run_diff
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
 from core.domain.types import Run
+from core.engine.job import Job
 from ui.app import say, state
 from ui.app.choice import choice
 from ui.app.markup import cut, join, show, tag
@@ -47,8 +48,11 @@ def draw(first: str, second: str) -> None:
 def _under_way(run: Run) -> bool:
     """Return whether the run still runs; if so, draw its progress and redraw the page when it ends."""
     job = state.engine().job(run.id)
-    if job is not None and not job.done:
-        follow(job, lambda: f"{job.finished} of {job.total} routes · {at_work(job)[1]}", key=f"stop:{run.id}")
+
+    def text(one: Job) -> str:
+        return f"{one.finished} of {one.total} routes · {at_work(one)[1]}"
+
+    if follow(job, text, key=f"stop:{run.id}"):
         return True
     if run.status == "running":
         st.info("Another process is still executing this run. The comparison appears when it has ended.")

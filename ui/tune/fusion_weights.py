@@ -58,10 +58,9 @@ def _fit(evaluation: Evaluation, corpus: str) -> None:
         lacking = fusion_weights.too_few(evaluation.labelled, questions, len(lists))
     if lacking:
         say.info(f"{lacking[:1].upper()}{lacking[1:].removesuffix('.')}.")
-    if running is not None and not running.done:
-        with st.container(key="fit_progress"):
-            follow(running, lambda: _stage(running), key="fit_stop")
-        return
+    with st.container(key="fit_progress"):
+        if follow(running, _stage, key="fit_stop"):
+            return
     known = kept.names(state.engine().settings.home, corpus)
     st.session_state.setdefault(NAME, f"{split}-{len(known) + 1}")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):

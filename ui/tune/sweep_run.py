@@ -73,7 +73,7 @@ def _asking(running: Running, todo: Todo) -> None:
 
 def _follow(running: Running) -> None:
     with st.container(key="sweep_progress"):
-        follow(running, lambda: f"{running.finished} of {running.total} questions run", key="sweep_stop")
+        follow(running, "{0.finished} of {0.total} questions run".format, key="sweep_stop")
 
 
 def _values(todo: Todo) -> str:

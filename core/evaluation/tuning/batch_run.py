@@ -36,6 +36,10 @@ MODELS = frozenset((Need.LLM, Need.SELF_RAG))
 Parameters = Mapping[str, Mapping[str, Any]]  # by route
 
 
+class Unlabelled(BadInput):
+    """A corpus without labelled questions."""
+
+
 class BatchRun(BackgroundJob):
     """Routes over all labelled questions of a corpus, in a thread of its own; nothing of it is stored.
 
@@ -126,14 +130,14 @@ def check(engine: Engine, corpus: str, routes: Parameters, *, models: bool = Tru
 
 
 def labelled(engine: Engine, corpus: str) -> LabelledSet:
-    """Return the labelled questions of `corpus`, all splits, tied to its passages. Raises BadInput saying how
-    to get some.
+    """Return the labelled questions of `corpus`, all splits, tied to its passages. Raises Unlabelled saying
+    how to get some.
     """
     origin = catalogue.source(corpus, settings=engine.settings, known_only=True)
     try:
         found = sets.read(origin.name, origin.path, split="all")
     except BadInput as error:
-        raise BadInput(
+        raise Unlabelled(
             f"corpus {corpus} has no labelled questions, so the effect cannot be measured. Labels "
             f"come as a BEIR folder (queries.jsonl and qrels/*.tsv beside the documents) or from a file: "
             f"{COMMAND} eval {corpus} --questions FILE ({error})"
