@@ -56,7 +56,8 @@ def batch_ran(
     if known.complete:
         return known
     with st.container(key=f"{key}:progress"):
-        follow(known, "{0.finished} of {0.total} labelled questions".format, key=f"{key}:stop")
+        if not follow(known, "{0.finished} of {0.total} labelled questions".format, key=f"{key}:stop"):
+            st.rerun()  # it has ended since
     return None
 
 

@@ -50,8 +50,7 @@ def _free(running: Running, todo: Todo) -> None:
     known = cost.seconds is not None and cost.seconds <= AUTOMATIC_S
     if known and running.error is None and not running.cancelled and not running.errors:
         running.ask(todo)
-        _follow(running)
-        return
+        st.rerun()
     about = "" if cost.seconds is None else f", about {milliseconds(1000 * cost.seconds)}"
     say.caption(f"{_values(todo)}: needs a run of the route, without a language model.")
     label = f"Run {count(cost.points, 'values')}: {cost.questions} questions{about}"
