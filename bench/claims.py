@@ -24,11 +24,10 @@ import core.api
 from core.analysis.metrics import HEADLINE
 from core.domain import settings
 from core.evaluation import statistics
+from core.evaluation.comparison import Difference, from_summary
 from core.evaluation.costs import Cost, cheapest_first
-from core.evaluation.deciding import by_values, measured_cost
-from core.evaluation.pairs import Difference, from_summary
 from core.evaluation.questions import agreement
-from core.evaluation.verdict import MARGIN, Option, Verdict, decide
+from core.evaluation.verdict import MARGIN, Option, Verdict, by_values, decide, measured_cost
 
 Table = NDArray[np.float64]
 Figures = dict[str, Any]

@@ -15,11 +15,11 @@ from math import log2
 
 from core.domain import settings
 from core.evaluation import experiment_store
+from core.evaluation.comparison import Difference, pair
 from core.evaluation.costs import Cost
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.labels.pool import CONTROLS, DEPTH
 from core.evaluation.labels.queue import spread
-from core.evaluation.pairs import Difference, pair
 from core.evaluation.verdict import Option
 from core.evaluation.verdict import decide as decide_by_pairs
 

@@ -30,7 +30,7 @@ from core.engine.engine import Engine
 from core.engine.request import Request
 from core.evaluation import runner
 from core.evaluation.experiment import Prepared, conditions_of, prepare
-from core.evaluation.journal import Journal
+from core.evaluation.outcome import Journal
 from core.evaluation.spec import Spec
 from core.evaluation.spread import Spread, spread
 from core.store import Store

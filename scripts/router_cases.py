@@ -11,10 +11,10 @@ from core.backends.question_classifier import DEFAULT_ROUTE, NO_SEARCH, Question
 from core.corpus import catalogue
 from core.domain.errors import BadInput, Unavailable
 from core.domain.needs import Need
-from core.evaluation import execution
+from core.evaluation import answers
 from core.evaluation.dataset import Question
 from core.evaluation.experiment_store import Evaluation
-from core.evaluation.routing import CLASS_OF
+from core.evaluation.oracle import CLASS_OF
 from core.steps import Memo, Steps
 from core.steps.question_features import features
 from core.steps.trace import Trace
@@ -169,10 +169,10 @@ def _values(
     rows: Mapping[str, Mapping[str, Mapping[str, float | None]]] = {}
     if tables and any(question.sql for question in one.questions.values()):
         database = engine.tables(corpus, Need.TABLES)
-        rows = execution.measured(one.labelled, one.outcomes, one.routes, database).values
+        rows = answers.measured(one.labelled, one.outcomes, one.routes, database).values
     for id, question in one.questions.items():
         kind = kind_of(question, known)
-        executed = {route: by[id][execution.METRIC] for route, by in rows.items() if id in by}
+        executed = {route: by[id][answers.METRIC] for route, by in rows.items() if id in by}
         ranked = {route: by[id][HEADLINE] for route, by in one.values.items() if id in by}
         if kind == "no_retrieval":
             found[id] = {NO_SEARCH: 1.0, **dict.fromkeys(one.routes, 0.0), DEFAULT_ROUTE: 0.0}

@@ -20,7 +20,7 @@ from core.backends.question_classifier import (
     QuestionClassifier,
 )
 from core.domain.errors import BadInput
-from core.evaluation.routing import Shown, Standing, standing
+from core.evaluation.oracle import Shown, Standing, standing
 from core.evaluation.statistics import difference_interval, mean_interval
 from scripts.router_cases import Case
 

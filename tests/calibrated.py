@@ -11,8 +11,7 @@ from core.domain.outputs import Decision, Grading, PassageGrade, Written
 from core.domain.types import Query, RouteResult, Run, Span
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.experiment_store import RUNS, write_labelled
-from core.evaluation.journal import Journal
-from core.evaluation.outcome import Outcome
+from core.evaluation.outcome import Journal, Outcome
 from core.store import Store
 
 LOW, HIGH = 0.2, 0.5

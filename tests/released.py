@@ -12,8 +12,7 @@ from core.domain.types import Query
 from core.evaluation import experiment_store, report, summary
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.experiment_store import Evaluation
-from core.evaluation.journal import Journal
-from core.evaluation.outcome import Outcome, Outcomes
+from core.evaluation.outcome import Journal, Outcome, Outcomes
 from core.evaluation.spec import Spec
 
 MODES = ("plain", "hard")

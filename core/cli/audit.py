@@ -61,7 +61,7 @@ def audit_(
     from core.engine.engine import shared_engine
     from core.evaluation import sets
     from core.evaluation.audit import audit
-    from core.evaluation.experiment_index import free_name
+    from core.evaluation.background import free_name
     from core.evaluation.experiment_store import place
     from core.routes.registry import pick
 

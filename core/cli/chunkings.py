@@ -46,7 +46,7 @@ def sources(source: Source, given: str, settings: Settings, run_files: Sequence[
 
 def free_place(settings: Settings, corpus: str) -> Path:
     """Return an unused folder for the evaluation."""
-    from core.evaluation.experiment_index import free_name
+    from core.evaluation.background import free_name
     from core.evaluation.experiment_store import names, place
 
     return place(settings, free_name(f"{corpus}-chunkings", names(settings)))
@@ -64,7 +64,7 @@ def measure(
 ) -> int:
     """Ask, save and print; the exit code."""
     from core.evaluation.chunkings import measuring
-    from core.evaluation.chunkings.text import failures
+    from core.evaluation.chunkings.report import failures
     from core.evaluation.text import failing, failing_said
 
     group = measuring.prepare(engine, spec, found, source.path)
@@ -89,7 +89,7 @@ def measure(
 
 def in_words(figures: Mapping[str, Any], out: Path) -> str:
     """Format the chunkings, the table routes x chunkings, and the other figures."""
-    from core.evaluation.chunkings.text import WHOLE, findings
+    from core.evaluation.chunkings.report import WHOLE, findings
 
     names, budget = list(figures["chunkings"]), figures["budget"]
     corpora = [

@@ -11,10 +11,9 @@ from core.analysis.metrics import KNOWN, UNJUDGED, titled
 from core.cli.text import amount, table
 from core.domain.format import between, number
 from core.domain.text import one_line
-from core.evaluation import judged_ranges as ranges
 from core.evaluation import text
 
-ENDS = (ranges.IRRELEVANT, ranges.JUDGED)
+ENDS = (text.IRRELEVANT, text.JUDGED)
 ANSWER_COLUMNS = {one.name: one.short for one in KNOWN.values() if one.kind == "answer" and one.short}
 KEY = "+/=/-: questions better, the same, worse; detect: smallest difference detectable with power 80%"
 
@@ -80,10 +79,10 @@ def _judged(judge: Mapping[str, Any]) -> list[str]:
     ]
     headers = ("route", *(KNOWN[name].short for name in metrics))
     return [
-        ranges.said(judge),
+        text.judge_said(judge),
         "with unjudged passages as not relevant / as judged:",
         table(headers, rows, right=range(1, len(headers))),
-        *ranges.orders_said(judge),
+        *text.orders_said(judge),
     ]
 
 

@@ -111,7 +111,7 @@ def review_(
     --json, or --accept, --drop or --accept-all, it asks nothing and prints the state.
     """
     from core.evaluation.questions import question_file
-    from core.evaluation.questions.review import decide_all, review
+    from core.evaluation.questions.question_file import decide_all, review
 
     if not file.is_file():
         raise BadInput(

@@ -1,19 +1,32 @@
-"""Measures of one answer against gold answers, labelled passages, and whether there was one to give.
-
-None of them is a person's judgement, and none asks a model.
+"""Measures of one answer: against gold answers, labelled passages, whether there was one to give, and the
+rows of a gold query. None of them is a person's judgement, and none asks a model.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from core.analysis.metrics import ANSWERS
 from core.backends.prompting.citations import markers, sentences, unmarked
+from core.backends.sql import Database, QueryLimits, Result, SqlError, Value
+from core.backends.sql.guard import ordered
+from core.corpus import table_files
+from core.corpus.load import readable_files
+from core.domain.errors import Unavailable
+from core.evaluation.dataset import Evidence, LabelledSet, Written
+
+if TYPE_CHECKING:
+    from core.evaluation.outcome import Outcomes
+
 
 SHORT = 5  # words of a gold answer that has to stand in the answer as it is
 SHARE = 0.5  # of the content words of a longer gold answer that an answer must have
@@ -169,3 +182,216 @@ def _cited(given: Given, relevant: frozenset[str]) -> Measured:
             any(ids.get(number) in relevant for number in markers(part)) for part in parts
         ) / len(parts)
     return found
+
+
+METRIC = "execution_accuracy"
+ANSWER = "answer_accuracy"
+TOLD_BY = (
+    "execution_accuracy: the written query gives the rows of the gold query, in any order of columns, and in "
+    "its order of rows where it has one. answer_accuracy: the answer tells every different value of the "
+    "first 50 different gold rows (text without case and punctuation; numbers to a thousandth, whole ones "
+    "exactly), says how many rows there are where there are more, and has at most 30 words more than twice "
+    "those of these values; where the gold query gives no row, it abstains. A rule, not a person's judgement"
+)
+ROWS_TOLD = 50  # different gold rows whose values an answer has to tell
+WORDS_MORE = 30  # words that an answer may have besides twice those of the gold values
+NUMBERS_CLOSE = 1e-3  # share by which a number in an answer may differ from one that is not whole
+CLOSE = 1e-6  # numbers that differ by less, or by that share, are equal
+WHOLE = QueryLimits(seconds=10.0, rows=10_000, value=10_000, result=10_000_000)
+PERMUTATIONS = 2_000  # orders of columns that are tried
+Row = tuple[Value, ...]
+_WORD = re.compile(r"\w+")
+_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][+-]?\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """The values by route and question: 1 or 0, None if there is nothing to compare. `excluded` are the ids
+    of questions whose gold query fails or returns too many rows to compare.
+    """
+
+    values: Mapping[str, Mapping[str, Mapping[str, float | None]]]
+    excluded: tuple[str, ...] = ()
+
+    def remark(self) -> str | None:
+        """Return a remark on the excluded questions, or None if nothing was excluded."""
+        if not self.excluded:
+            return None
+        what = f"{len(self.excluded)} questions are excluded, such as {self.excluded[0]!r}"
+        return f"{METRIC} and {ANSWER}: {what}: their gold SQL does not run or returns too much"
+
+
+def measured(
+    labelled: LabelledSet, outcomes: Outcomes, routes: Sequence[str], database: Database
+) -> Executed:
+    """Measure execution accuracy of the routes that wrote SQL, and answer accuracy of those that answered.
+
+    A question at which a route failed has no value; one that asked no table has no execution accuracy, one
+    that wrote no answer no answer accuracy. A query that was given up ("") counts as wrong: both are 0.
+
+    Source: Yu et al. 2018 (Spider), arXiv:1809.08887, section 5, as computed in the test suites of Zhong et
+    al. 2020, arXiv:2010.02840: rows as a multiset, in order only if the gold query has ORDER BY at its top;
+    the columns may stand in any order, their names do not count, their number does.
+    """
+    gold: dict[str, Result] = {}
+    excluded = []
+    asked = {q.id: q for q in labelled.questions if q.sql and q.id in outcomes}
+    for id, question in asked.items():
+        if (result := gold_result(question.sql or "", database)) is None:
+            excluded.append(id)
+        else:
+            gold[id] = result
+    values: dict[str, dict[str, dict[str, float | None]]] = {}
+    for route in routes:
+        for id, wanted in gold.items():
+            outcome = outcomes[id].get(route)
+            if outcome is None or outcome.status != "ok":
+                continue
+            figures: dict[str, float | None] = {}
+            if "sql" in outcome.said:
+                right = is_right(outcome.said["sql"], wanted, asked[id].sql or "", database)
+                figures[METRIC] = float(right)
+            if outcome.answer is not None:
+                figures[ANSWER] = float(tells(outcome.answer, outcome.abstained, wanted.rows))
+            if figures:
+                values.setdefault(route, {})[id] = figures
+    return Executed(values, tuple(excluded))
+
+
+def tells(answer: str, abstained: bool, rows: Sequence[Row]) -> bool:
+    """Return whether an answer contains the rows of a gold query, by the rule in `TOLD_BY`. The bound on
+    words keeps an answer that lists everything from being right.
+    """
+    distinct = list(dict.fromkeys(rows))
+    wanted = [value for row in distinct[:ROWS_TOLD] for value in row if value is not None]
+    if not wanted or abstained:
+        return abstained and not wanted
+    text = unmarked(answer)
+    numbers = [float(one.replace(",", "")) for one in _NUMBER.findall(text)]
+    said = _words(text)
+    values = list(dict.fromkeys(wanted))
+    if len(distinct) > ROWS_TOLD and len(rows) not in numbers and len(distinct) not in numbers:
+        return False
+    told = [_told(value, said, numbers) for value in values]
+    return all(told) and len(said) <= 2 * sum(len(_words(str(value))) for value in wanted) + WORDS_MORE
+
+
+def _told(value: Value, said: Sequence[str], numbers: Sequence[float]) -> bool:
+    """Return whether a value occurs in an answer, given as its words and its numbers."""
+    if isinstance(value, int):
+        return value in numbers
+    if isinstance(value, float):
+        close = 0.0 if value.is_integer() else NUMBERS_CLOSE
+        return any(math.isclose(value, one, rel_tol=close, abs_tol=CLOSE) for one in numbers)
+    wanted = _words(str(value))
+    return not wanted or holds(said, wanted)
+
+
+def _words(text: str) -> list[str]:
+    """Words in lower case, accents and all, without what stands around and between them."""
+    return _WORD.findall(text.casefold())
+
+
+def gold_result(sql: str, database: Database) -> Result | None:
+    """Return the result of a gold query, or None if it fails or is too large."""
+    try:
+        found = database.query(sql, limits=WHOLE)
+    except SqlError:
+        return None  # counted as excluded by the caller
+    return None if found.truncated else found
+
+
+def is_right(sql: str, wanted: Result, gold: str, database: Database) -> bool:
+    """Return whether `sql` returns what the `gold` query does. "" is a route that gave up, which is wrong.
+
+    Source: Yu et al. 2018 (Spider), arXiv:1809.08887, section 5, as computed in the test suites of Zhong et
+    al. 2020, arXiv:2010.02840: rows as a multiset, in order only if the gold query has ORDER BY at its top;
+    the columns may stand in any order, their names do not count, their number does.
+    """
+    try:
+        given = database.query(sql, limits=WHOLE)
+    except SqlError:
+        return False
+    return not given.truncated and same(wanted.rows, given.rows, in_order=ordered(gold))
+
+
+def same(wanted: Sequence[Row], given: Sequence[Row], *, in_order: bool) -> bool:
+    """Return whether two results are equal except for the order of columns, and of rows unless `in_order`."""
+    if len(wanted) != len(given):
+        return False
+    if not wanted:
+        return True
+    if len(wanted[0]) != len(given[0]):
+        return False
+    for order in itertools.islice(_orders(wanted, given), PERMUTATIONS):
+        turned = [tuple(row[at] for at in order) for row in given]
+        if _equal(wanted, turned) if in_order else _equal(_sorted(wanted), _sorted(turned)):
+            return True
+    return False
+
+
+def _orders(wanted: Sequence[Row], given: Sequence[Row]) -> Iterator[tuple[int, ...]]:
+    """Yield the orders of the given columns in which each holds what the wanted column there holds."""
+    mine, theirs = (
+        [_sorted([(row[at],) for row in rows]) for at in range(len(rows[0]))] for rows in (wanted, given)
+    )
+    fitting = [[n for n, other in enumerate(theirs) if _equal(column, other)] for column in mine]
+
+    def extend(taken: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        if len(taken) == len(fitting):
+            yield taken
+            return
+        for n in fitting[len(taken)]:
+            if n not in taken:
+                yield from extend((*taken, n))
+
+    return extend(())
+
+
+def _equal(wanted: Sequence[Row], given: Sequence[Row]) -> bool:
+    """Return whether all values are equal, numbers as far as CLOSE."""
+    for mine, theirs in zip(wanted, given, strict=True):
+        for a, b in zip(mine, theirs, strict=True):
+            numbers = isinstance(a, int | float) and isinstance(b, int | float)
+            if a != b and not (numbers and math.isclose(a, b, rel_tol=CLOSE, abs_tol=CLOSE)):  # type: ignore[arg-type]
+                return False
+    return True
+
+
+def _sorted(rows: Sequence[Row]) -> list[Row]:
+    """NULL, numbers, texts; numbers as far as they count, so that a last digit does not reorder rows."""
+
+    def key(row: Row) -> list[tuple[int, float, str]]:
+        return [
+            (0, 0.0, "")
+            if value is None
+            else (1, float(f"{value:.6g}"), "")
+            if isinstance(value, int | float)
+            else (2, 0.0, value)
+            for value in row
+        ]
+
+    return sorted(rows, key=key)
+
+
+def with_tables(written: Written, folder: Path) -> Written:
+    """`written` with the tables that each gold query reads as its evidence, where the corpus' documents are
+    the tables of its one database: finding them is what a search can do for such a question.
+    """
+    found = table_files.databases(folder)
+    if len(found) != 1 or readable_files(folder) != found:
+        return written
+    try:
+        database = Database(found[0], found[0].name)
+    except Unavailable:
+        return written  # the corpus reports it when it is asked
+    name = found[0].relative_to(folder).as_posix()
+    evidence = dict(written.evidence)
+    for question in written.questions:
+        if question.sql and not evidence.get(question.id):
+            try:
+                read = database.reads(question.sql)
+            except SqlError:
+                continue  # its gold query does not run: it has no label
+            evidence[question.id] = tuple(Evidence(f"{name}/{table}", 3, where=question.id) for table in read)
+    return replace(written, evidence=evidence)

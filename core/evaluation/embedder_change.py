@@ -16,7 +16,7 @@ import numpy as np
 from core.domain.errors import BadInput
 from core.domain.format import between, number, p_value
 from core.domain.models import AT
-from core.evaluation import effects
+from core.evaluation import comparison
 from core.evaluation.comparison import ByRoute, differences
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def block(values: ByRoute, metrics: Sequence[str]) -> list[dict[str, Any]]:
         groups.setdefault(route.partition(AT)[0], []).append(route)
     pairs = [(names[0], other) for names in groups.values() for other in names[1:]]
     tested: dict[str, Mapping[Any, Any]] = {
-        metric: effects.family({pair: differences(values, pair[1], pair[0], metric) for pair in pairs})
+        metric: comparison.family({pair: differences(values, pair[1], pair[0], metric) for pair in pairs})
         for metric in metrics
     }
     return [

@@ -20,13 +20,12 @@ from core.domain.needs import Need
 from core.domain.process_setup import long_lived
 from core.domain.types import AnswerStyle
 from core.engine.availability import missing, unprepared, why_not, without_model
-from core.evaluation import dataset, machines, outside, report, runner, sets, summary
+from core.evaluation import costs, dataset, report, runner, scoring, sets, summary
+from core.evaluation.answers import TOLD_BY, Executed, measured
 from core.evaluation.counting import document_of
-from core.evaluation.diff.displaced import record
-from core.evaluation.execution import TOLD_BY, Executed, measured
+from core.evaluation.diff.questions import record
 from core.evaluation.experiment_store import FIGURES, RUNS, opened, write_labelled
-from core.evaluation.journal import Journal
-from core.evaluation.outcome import Outcomes
+from core.evaluation.outcome import Journal, Outcomes
 from core.evaluation.runner import Ended, Plan
 from core.evaluation.spec import Spec
 from core.evaluation.spread import spread
@@ -206,7 +205,7 @@ def perform(
     executed = executed_of(drawn, outcomes, plan.routes, engine, plan.corpus)
     if remark := executed.remark():
         in_words(remark)
-    for strangers in outside.remarks(outcomes, plan.routes, drawn.qrels):
+    for strangers in scoring.outside_remarks(outcomes, plan.routes, drawn.qrels):
         in_words(strangers)
     figures: dict[str, Any] = {
         **summary.summarise(
@@ -224,7 +223,7 @@ def perform(
         "split": spec.split,
         "sample": None if ready.of is None else {"of": ready.of, "seed": spec.seed},
         "timing": plan.timing,
-        **machines.figures(outcomes.values()),
+        **costs.machine_figures(outcomes.values()),
         "answering": asdict(plan.style) if plan.style else None,
         "interrupted": not whole,
         "reading": list(drawn.reading),

@@ -23,8 +23,7 @@ from core.domain import people
 from core.domain.errors import BadInput
 from core.domain.types import Run
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.journal import JOURNAL, alone, outcomes_of
-from core.evaluation.outcome import Outcomes
+from core.evaluation.outcome import JOURNAL, Outcomes, alone, outcomes_of
 from core.evaluation.scoring import route_values
 from core.evaluation.stored import checked
 

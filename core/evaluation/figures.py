@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from core.analysis.metrics import ANSWERS, METRICS
 from core.analysis.token_usage import PRICES, Prices
 from core.domain.errors import BadInput
-from core.evaluation.equal_routes import Equal
-from core.evaluation.machines import Kind
+from core.evaluation.comparison import Equal
+from core.evaluation.costs import MachineKind
 
 FiniteNumber = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Count = Annotated[float, Field(strict=True, ge=0, multiple_of=1)]
@@ -120,7 +120,7 @@ class Figures(BaseModel):
     timing: str | None = None
     # the machine that measured, in words, and the kinds of machine
     machine: str | None = None
-    machines: tuple[Kind, ...] = ()
+    machines: tuple[MachineKind, ...] = ()
     interrupted: bool = False
     # how answers were written, as of core.domain.types.AnswerStyle; None without answers
     answering: dict[str, Any] | None = None

@@ -51,7 +51,7 @@ def mean(
 def compared(
     row: Mapping[str, Any] | None, subject: str, baseline: str, metric: str, before: float | None = None
 ) -> Finding:
-    """Return a comparison of core.evaluation.effects.family; None stands for two that share no question."""
+    """Return a comparison of core.evaluation.comparison.family; None: the two share no question."""
     if row is None:
         return Finding(subject, metric, None, baseline=baseline, before=before)
     same = row.get("ties") == row["n"]

@@ -24,7 +24,7 @@ from core.evaluation.counting import Place
 from core.evaluation.dataset import Found, LabelledSet, Question, Written
 from core.evaluation.labels import desk
 from core.evaluation.labels.final import of_query
-from core.evaluation.reading_losses import LossKind, fates, losses
+from core.evaluation.labels_file import LossKind, fates, losses
 from core.steps.claims import unknown_numbers
 
 if TYPE_CHECKING:

@@ -74,5 +74,5 @@ def ranked(figures: Figures, metric: str) -> list[str]:
 
 
 def distinct(figures: Figures, metric: str) -> list[str]:
-    """`ranked`, with one route for those that returned the same: see core.evaluation.equal_routes."""
+    """`ranked`, with one route for those that returned the same: see core.evaluation.comparison."""
     return [name for name in ranked(figures, metric) if "same_as" not in figures["routes"][name]]

@@ -10,7 +10,6 @@ from typing import Any
 
 from core.analysis.metrics import ANSWERS, ANSWERS_COMPARED, COMPARED, QUALITY, UNJUDGED, titled
 from core.domain.ranked import qrels_lines, run_lines
-from core.evaluation import judged_ranges as ranges
 from core.evaluation import scoring, text
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.finding import compared, sentence
@@ -49,7 +48,7 @@ def page(figures: Mapping[str, Any]) -> str:
     by_mode = figures.get("by_mode") or {}
     first = COMPARED[0]
     against = ((route, row["vs_baseline"].get(first)) for route, row in routes.items() if route != baseline)
-    judged = ranges.lines(figures["judge"], first) if "judge" in figures else []
+    judged = text.judge_lines(figures["judge"], first) if "judge" in figures else []
     warned = [f"{warning}." for warning in (*figures.get("reading", ()), *(figures.get("warnings") or ()))]
     more = [*judged, *warned]
     return render(

@@ -25,7 +25,7 @@ from core.steps.decisions import FORCED
 
 if TYPE_CHECKING:
     from core.backends.workers.place import WorkPlace
-    from core.evaluation.journal import Journal
+    from core.evaluation.outcome import Journal
     from core.store import Store
 
 Progress = Callable[[int, int], None]  # (questions done, of how many)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from core.analysis.metrics import ANSWERS, ANSWERS_COMPARED, METRICS, Values, by_question
+from core.domain.relevance import is_unmatched
 from core.evaluation.answers import Given, Measured, measure
 from core.evaluation.comparison import NOBODY, compared, counted
 from core.evaluation.dataset import LabelledSet, Question
@@ -120,3 +121,29 @@ def _of(labelled: LabelledSet, outcomes: Outcomes, route: str) -> Iterator[tuple
 def _relevant(labelled: LabelledSet, question_id: str) -> frozenset[str]:
     labels: Mapping[str, int] = labelled.qrels.get(question_id, {})
     return frozenset(id for id, grade in labels.items() if grade >= labelled.relevant_from)
+
+
+def outside_remarks(
+    outcomes: Outcomes, routes: Sequence[str], qrels: Mapping[str, Mapping[str, int]]
+) -> list[str]:
+    """Return a sentence for each route with such passages among its first ten: their share, and how many of
+    them are labelled.
+    """
+    found = []
+    for route in routes:
+        tops = [
+            (question, [id for id, _ in by[route].hits[:10]])
+            for question, by in outcomes.items()
+            if route in by
+        ]
+        total = sum(len(ids) for _, ids in tops)
+        strange = [(question, id) for question, ids in tops for id in ids if is_unmatched(id)]
+        if not strange:
+            continue
+        labelled = sum(id in qrels.get(question, {}) for question, id in strange)
+        judged = f"{labelled:,} of {len(strange):,} are labelled"
+        found.append(
+            f"{route}: {len(strange) / total:.1%} of its first 10 passages are not in the corpus; "
+            f"{judged}, and those without a label count as not relevant, as unjudged ones do"
+        )
+    return found

@@ -13,11 +13,18 @@ from core.domain.errors import BadInput
 from core.domain.settings import PROJECT
 from core.evaluation import dataset
 from core.evaluation import question_folder as files
+from core.evaluation.answers import with_tables
 from core.evaluation.counting import Place
 from core.evaluation.dataset import Found, LabelledSet, Written
-from core.evaluation.execution import with_tables
-from core.evaluation.labels_file import MatchedCorpus, place, resolved, with_judgements
-from core.evaluation.reading_losses import ReadCorpus, losses, notes
+from core.evaluation.labels_file import (
+    MatchedCorpus,
+    ReadCorpus,
+    losses,
+    notes,
+    place,
+    resolved,
+    with_judgements,
+)
 from core.evaluation.spec import Spec
 
 BUILT_IN = {"support": "support/questions/*.jsonl", "pydocs": "pydocs/questions.jsonl"}

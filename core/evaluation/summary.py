@@ -5,40 +5,37 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from statistics import fmean
 from typing import Any, get_args
 
+import numpy as np
 from pydantic_core import to_jsonable_python
 
-from core.analysis.metrics import ANSWERS, COMPARED, HEADLINE, METRICS, QUALITY, UNJUDGED, Values, measures
+from core.analysis.metrics import ANSWERS, COMPARED, HEADLINE, METRICS, QUALITY, UNJUDGED, measures
 from core.analysis.token_usage import PRICES, Prices
 from core.backends import question_classifier
 from core.domain import settings
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Status
-from core.evaluation import (
-    costs,
-    deciding,
-    effects,
-    embedder_change,
-    equal_routes,
-    oracle,
-    routing,
-    scoring,
-    stability,
-    statistics,
-)
+from core.evaluation import comparison, costs, embedder_change, oracle, scoring, statistics, verdict
 from core.evaluation.answers import JUDGED_BY
-from core.evaluation.comparison import compared, differences, distinct_family, means_of
+from core.evaluation.comparison import (
+    EVERY,
+    SAME,
+    ByRoute,
+    column,
+    compared,
+    differences,
+    distinct_family,
+    means_of,
+    paired,
+)
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.outcome import Outcome, Outcomes
-from core.evaluation.pairs import EVERY
 from core.evaluation.questions import question_file
 from core.evaluation.scoring import route_values
 
 MODE_METRICS = ("ndcg@10", "recall@10")
-ByRoute = dict[str, dict[str, Values]]  # route -> question -> metric -> value
-# The same for further measures; None if a measure does not apply.
-Extra = Mapping[str, Mapping[str, Mapping[str, float | None]]]
 
 
 def summarise(
@@ -47,7 +44,7 @@ def summarise(
     routes: Sequence[str],
     *,
     baseline: str | None = None,
-    extra: Extra | None = None,
+    extra: ByRoute | None = None,
     again: Sequence[Outcomes] = (),
     prices: Mapping[str, Prices] | None = None,
 ) -> dict[str, Any]:
@@ -64,11 +61,20 @@ def summarise(
     baseline = check_baseline(baseline, routes)
     labels = {q.id: labelled.qrels[q.id] for q in labelled.questions if labelled.labelled(q.id)}
     values = {route: route_values(labelled, outcomes, route) for route in routes}
+
+    def whole(of: Outcomes) -> ByRoute:
+        names = list(dict.fromkeys(route for by in of.values() for route in by))
+        written, found = scoring.measured(labelled, of, names), {}
+        for route in names:
+            ranked, answered = route_values(labelled, of, route), written[route]
+            found[route] = {q: {**ranked.get(q, {}), **answered.get(q, {})} for q in {**ranked, **answered}}
+        return found
+
     asked = [q for q in labelled.questions if q.id in outcomes]
     modes = {mode: [q.id for q in asked if q.mode == mode] for mode in sorted({q.mode or "" for q in asked})}
     modes.pop("", None)  # of the questions without a mode
-    equal = equal_routes.find(outcomes, routes)
-    same = equal_routes.standing_for(equal, baseline)
+    equal = comparison.equal_routes(outcomes, routes)
+    same = comparison.standing_for(equal, baseline)
     table = compared(values, baseline, METRICS, COMPARED, QUALITY, same)
     by_question: dict[str, dict[str, float]] = {}
     for route, by in values.items():
@@ -90,22 +96,17 @@ def summarise(
         said = {q: by[route].said for q, by in outcomes.items() if route in by}
         if chosen := {q: one["class"] for q, one in said.items() if "class" in one}:
             kinds = {q.id: q.mode for q in asked}
-            row["routing"] = routing.block(chosen, kinds, by_question, route, HEADLINE)
+            row["routing"] = oracle.routing(chosen, kinds, by_question, route, HEADLINE)
             made: Mapping[str, Any] = {}
             with suppress(Unavailable):  # a router without a training record
                 made = question_classifier.read(settings.current().home).made
-            if (seen := routing.seen_in_training(labelled.name, made)) is not None:
+            if (seen := oracle.seen_in_training(labelled.name, made)) is not None:
                 row["routing"]["trained_on"] = seen
         if route in same:
             row["same_as"] = same[route]
-    rounds = [
-        _whole(labelled, one, dict.fromkeys(route for by in one.values() for route in by))
-        for one in ((outcomes, *again) if again else ())
-    ]
-    stable = stability.stability(rounds, baseline, (*COMPARED, *ANSWERS)) if rounds else {}
     against = {r: row["vs_baseline"] for r, row in table.items() if r != baseline and r not in same}
     distinct = {route: by for route, by in values.items() if route not in same}
-    decision = deciding.plain(
+    decision = verdict.plain(
         {route: {q: row[HEADLINE] for q, row in by.items()} for route, by in distinct.items()},
         outcomes,
         same.get(baseline, baseline),
@@ -136,27 +137,51 @@ def summarise(
         **({"answers": JUDGED_BY} if written else {}),
         "equal": to_jsonable_python(equal),
         "decision": {"metric": HEADLINE, **decision.document()},
-        "detectable": {name: effects.smallest(against, name) for name in COMPARED},
-        "oracle": oracle.block(oracle.oracle(distinct, HEADLINE)),
+        "detectable": {name: comparison.smallest(against, name) for name in COMPARED},
+        "oracle": oracle.oracle(distinct, HEADLINE),
         "fronts": {
             cost: list(costs.front(costs.points({"routes": table}, HEADLINE, cost))) for cost in costs.COSTS
         },
-        **({"stability": {"baseline": baseline, **stability.block(stable, 1 + len(again))}} if again else {}),
+        **({"stability": stability([*map(whole, (outcomes, *again))], baseline)} if again else {}),
         **({"embedders": pairs} if (pairs := embedder_change.block(values, COMPARED)) else {}),
         "routes": table,
         "by_mode": _by_mode(values, modes, baseline, same),
     }
 
 
-def _whole(labelled: LabelledSet, outcomes: Outcomes, routes: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return the values of rankings and answers, route -> question -> metric -> value."""
-    names = list(routes)
-    ranked = {route: route_values(labelled, outcomes, route) for route in names}
-    written = scoring.measured(labelled, outcomes, names)
-    return {
-        route: {q: {**by.get(q, {}), **written[route].get(q, {})} for q in {**by, **written[route]}}
-        for route, by in ranked.items()
-    }
+def stability(rounds: Sequence[ByRoute], baseline: str) -> dict[str, Any]:
+    """Return how much the figures vary over `rounds`, two or more, of routes that were asked again; the first
+    has all routes.
+
+    By route and metric, over the "n" questions scored in every round: the "means" of the rounds, their sample
+    standard deviation "sd", and the share of questions that "changed". "deltas": the mean difference from the
+    baseline in each round, over the "paired" questions that both were scored on throughout; a baseline that
+    was not asked again stands with its only values. "varies": the largest of them minus the smallest;
+    "larger": whether each is larger than that, so that all have one sign.
+    """
+    routes: dict[str, dict[str, Any]] = {}
+    for route in (one for one in rounds[0] if all(one in later for later in rounds[1:])):
+        theirs = [one.get(baseline, rounds[0].get(baseline, {})) for one in rounds]
+        for metric in (*COMPARED, *ANSWERS):
+            mine = [column(one[route], metric) for one in rounds]
+            if not (asked := [q for q in mine[0] if all(q in one for one in mine)]):
+                continue
+            table = np.array([[one[q] for q in asked] for one in mine])
+            apart = [paired(own, column(by, metric)) for own, by in zip(mine, theirs, strict=True)]
+            both = [q for q in apart[0] if all(q in one for one in apart)] if route != baseline else []
+            deltas = [fmean(one[q] for q in both) for one in apart] if both else []
+            varies = max(deltas) - min(deltas) if deltas else None
+            routes.setdefault(route, {})[metric] = {
+                "n": len(asked),
+                "means": table.mean(axis=1).tolist(),
+                "sd": float(table.mean(axis=1).std(ddof=1)),
+                "changed": float((np.ptp(table, axis=0) > SAME).mean()),
+                "paired": len(both),
+                "deltas": deltas,
+                "varies": varies,
+                "larger": None if varies is None else min(map(abs, deltas)) > varies,
+            }
+    return {"rounds": len(rounds), "baseline": baseline, "routes": routes}
 
 
 def check_baseline(baseline: str | None, routes: Sequence[str]) -> str:
@@ -168,8 +193,6 @@ def check_baseline(baseline: str | None, routes: Sequence[str]) -> str:
 
 def _of_route(outcomes: Iterable[Outcome]) -> dict[str, Any]:
     """Compute the figures that need no labels: time, failures and model use."""
-    import numpy as np
-
     seen = list(outcomes)
     ok = [one.ms for one in seen if one.status == "ok" and not math.isnan(one.ms)]
     p50, p95 = (float(value) for value in np.percentile(ok, [50, 95])) if ok else (None, None)

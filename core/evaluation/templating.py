@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.analysis.metrics import titled
 from core.domain.format import between, brief, milliseconds, number, p_value
-from core.evaluation import finding, power
+from core.evaluation import finding, statistics
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -94,7 +94,7 @@ def _environment() -> Environment:
         "p_value": p_value,
         "percent": "{:.0%}".format,
         "quantity": finding.quantity,
-        "rounded": power.rounded,
+        "rounded": statistics.rounded,
         "share": finding.share,
         "signed": partial(number, signed=True),
         "titled": titled,

@@ -6,9 +6,41 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from core.analysis.metrics import COMPARED, UNJUDGED, titled
-from core.evaluation import deciding, effects, equal_routes, finding, machines
+from core.evaluation import comparison, costs, finding
 from core.evaluation.leaderboard import difference, distinct
 from core.evaluation.templating import say, sentences
+
+IRRELEVANT, JUDGED = "unjudged_irrelevant", "as_judged"  # the ends of a range, by how they were had
+
+
+def ends_of(judge: Mapping[str, Any] | None, route: str, metric: str) -> tuple[float, float] | None:
+    """Return a route's metric with unjudged passages as not relevant, and as judged, or None if there is no
+    range. The second may be the lower one: what a route did not find is missed once it is known to be
+    relevant.
+    """
+    found = (judge or {}).get("routes", {}).get(route, {}).get(metric)
+    return None if found is None else (found[IRRELEVANT], found[JUDGED])
+
+
+def order_said(judge: Mapping[str, Any], metric: str, name: Callable[[str], str] = str) -> str:
+    """Return a sentence on whether the order of the routes is the same at both ends."""
+    return say("judge.order", judge, metric, name)
+
+
+def orders_said(judge: Mapping[str, Any]) -> list[str]:
+    """Return sentences on the order by every metric; metrics with a stable order share one line."""
+    return sentences("judge.orders", judge)
+
+
+def judge_said(judge: Mapping[str, Any]) -> str:
+    """Return sentences on the judge, how much it judged, and how far to trust it."""
+    return say("judge.said", judge)
+
+
+def judge_lines(judge: Mapping[str, Any], metric: str, name: Callable[[str], str] = str) -> list[str]:
+    """Return all sentences for one metric: the judge, each route's range, and whether the order changes."""
+    return sentences("judge.ranges", judge, metric, name)
+
 
 Figures = Mapping[str, Any]
 Named = Callable[[str], str]  # a route's title by its name
@@ -31,11 +63,10 @@ def found(figures: Figures, named: Named = str, metrics: Sequence[str] = COMPARE
         for route, row in rows.items()
         if "same_as" not in row and (one := difference(row, metrics[0])) is not None
     }
-    least = effects.smallest(known, metrics[0])
+    least = comparison.smallest(known, metrics[0])
     detectable = least and {**least, "metric": titled(metrics[0])}
-    verdict = deciding.read(decision)
-    equal = equal_routes.read(figures)
-    return sentences("findings.found", figures, named, verdict, metric, equal, against, detectable)
+    equal = figures.get("equal", ())
+    return sentences("findings.found", figures, named, decision, metric, equal, against, detectable)
 
 
 def generated(figures: Figures) -> list[str]:
@@ -49,7 +80,7 @@ def counted(figures: Figures, named: Named = str, asked: int | None = None) -> l
     name = UNJUDGED[COMPARED[0]]  # a route that finds new passages scores lower
     shares = [share for row in figures["routes"].values() if (share := row.get(name)) is not None]
     unjudged = (min(shares), max(shares)) if shares else None
-    return sentences("findings.counted", figures, named, asked, unjudged, machines.sentences(figures))
+    return sentences("findings.counted", figures, named, asked, unjudged, costs.machine_sentences(figures))
 
 
 def oracle(block: Mapping[str, Any] | None, named: Named = str) -> list[str]:

@@ -5,8 +5,7 @@ import pytest
 
 from bench import claims
 from core.evaluation import statistics
-from core.evaluation.deciding import by_values
-from core.evaluation.verdict import MARGIN
+from core.evaluation.verdict import MARGIN, by_values
 
 ORDINARY = ("ordinary", "zero or one", "mostly tied", "ceiling", "all tied", "near copies")
 

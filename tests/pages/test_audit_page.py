@@ -6,7 +6,7 @@ from core.corpus import catalogue
 from core.corpus.chunk import WHOLE
 from core.corpus.source import Source
 from core.evaluation import background, experiment, experiment_store, sets
-from core.evaluation.audit import audit, loops, report
+from core.evaluation.audit import audit, report, turning
 from core.evaluation.spec import Spec
 from tests.audited import STEP, known_to, labelled_set, other_words
 from tests.fakes import ScriptedLLM
@@ -25,7 +25,7 @@ def wary(engine, monkeypatch):
     monkeypatch.setattr(sets, "read", lambda *_, **__: labelled_set())
     monkeypatch.setattr(sets, "tie", lambda found, _corpus: (found, []))
     yield engine
-    loops.own.cache_clear()
+    turning.own.cache_clear()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from core.corpus import builds, catalogue, index, variants
 from core.domain.types import Passage
 from core.evaluation import background, experiment_store
 from core.evaluation.chunkings import measuring, report
-from core.evaluation.chunkings.areas import Area
+from core.evaluation.chunkings.coverage import Area
 from core.evaluation.experiment_store import place
 from core.evaluation.spec import Spec
 from tests.pages.reading import html, shown

@@ -15,7 +15,7 @@ from core.evaluation import background, experiment_store, sets
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.diff.evaluations import evaluations_diff
 from core.evaluation.experiment import perform, prepare
-from core.evaluation.routing import Mistake
+from core.evaluation.oracle import Mistake
 from core.evaluation.spec import Spec
 from tests.pages.reading import address, html, plain, shown
 from tests.runs import HOSTILE
@@ -467,7 +467,7 @@ def test_a_routers_mistakes_are_listed_with_what_decided(look, made, monkeypatch
     assert "Against Hybrid + rerank, its default, the difference is" in page
     assert "on 0 of them the default" in page, "every question went to the default"
     lost = [Mistake("q1", "bm25", 0.2, "dense", 0.1, 0.3)]
-    monkeypatch.setattr("core.evaluation.routing.mistakes", lambda *_: lost)
+    monkeypatch.setattr("core.evaluation.oracle.mistakes", lambda *_: lost)
     app = look("Routers")
     table = frame(app, "Features that decided")
     assert list(table["Given to"]) == [title("bm25")]

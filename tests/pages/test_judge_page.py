@@ -5,8 +5,7 @@ import threading
 import pytest
 
 from core.domain.background_job import jobs
-from core.evaluation import experiment_store
-from core.evaluation import judged_ranges as ranges
+from core.evaluation import experiment_store, text
 from core.evaluation.experiment import perform, prepare
 from core.evaluation.judge import filling, measure
 from core.evaluation.labels import desk as desks
@@ -114,7 +113,7 @@ def test_the_leaderboard_shows_the_range_beside_the_figure_of_people(view, visit
     table = next(one.value for one in app.dataframe if "scored" in one.value.columns)
     for route in ("bm25", "dense"):
         line = table[table["Route"].str.removesuffix(" (baseline)") == title(route)].iloc[0]
-        low, high = ranges.ends_of(whole["judge"], route, "ndcg@10")
+        low, high = text.ends_of(whole["judge"], route, "ndcg@10")
         assert line[column] == f"{low:.3f} to {high:.3f}"
         assert line["nDCG@10"] == pytest.approx(figures["routes"][route]["ndcg@10"])
     assert "scripted judged" in shown(app)

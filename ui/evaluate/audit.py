@@ -10,7 +10,7 @@ import streamlit as st
 from core.analysis.metrics import titled
 from core.evaluation import experiment_store, finding
 from core.evaluation.audit import report
-from core.evaluation.audit.cases import Case
+from core.evaluation.audit.decisions import Case
 from core.evaluation.experiment_store import Evaluation
 from ui.app import say, state
 from ui.app.choice import choice

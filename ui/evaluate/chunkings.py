@@ -12,8 +12,8 @@ from markupsafe import Markup
 from core.corpus import catalogue, variants
 from core.domain.errors import RouteScopeError
 from core.domain.format import between, number, p_value
-from core.evaluation import background, experiment_index, experiment_store
-from core.evaluation.chunkings import report, text
+from core.evaluation import background, experiment_store
+from core.evaluation.chunkings import report
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.spec import Spec
 from ui.app import say, state, workers
@@ -50,11 +50,11 @@ def draw(look: Look) -> None:
         "figure",
         FIGURE,
         "Figure",
-        list(text.NAMES),
+        list(report.NAMES),
         usual=document["metric"],
         width=250,
         help=term("coverage"),
-        format_func=lambda name: text.NAMES[name].capitalize(),
+        format_func=lambda name: report.NAMES[name].capitalize(),
     )
     figures = document
     if metric != document["metric"]:
@@ -63,9 +63,9 @@ def draw(look: Look) -> None:
         figures = {**document, **table}
     if figures["interrupted"]:
         st.warning("This evaluation was stopped before its end. Resume it for all chunkings and questions.")
-    show(sentences(text.findings(figures, title)))
+    show(sentences(report.findings(figures, title)))
     show(heat_table(figures))
-    whole = f"{text.WHOLE} " if "whole" in figures["labels"] else ""
+    whole = f"{report.WHOLE} " if "whole" in figures["labels"] else ""
     notes = [
         f"Over {figures['labelled']} of {figures['queries']} questions, those with labelled text: "
         f"{figures['labels']}. {whole}With {figures['budget']:,} tokens (words and punctuation marks) a "
@@ -174,7 +174,7 @@ def _nothing(evaluation: Evaluation) -> None:
     try:
         spec = replace(Spec.read(evaluation.spec), corpus=base, chunkings=keys, audit=())
         catalogue.source(base, settings=engine.settings, known_only=True)
-        name = experiment_index.free_name(f"{base}-chunkings", experiment_store.names(engine.settings))
+        name = background.free_name(f"{base}-chunkings", experiment_store.names(engine.settings))
         with st.spinner("Checking the questions and the routes"):
             background.begin(engine, name, spec, workers=by)
     except RouteScopeError as error:

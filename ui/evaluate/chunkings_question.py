@@ -11,8 +11,7 @@ from markupsafe import Markup
 from core.corpus import variants
 from core.domain.errors import BadInput
 from core.domain.types import Hit, Passage
-from core.evaluation.chunkings.areas import Area, ranges
-from core.evaluation.chunkings.coverage import COVERAGE, Range, Tokens, passage_by_passage
+from core.evaluation.chunkings.coverage import COVERAGE, Area, Range, Tokens, passage_by_passage, ranges
 from core.evaluation.chunkings.measuring import FOLDER
 from core.evaluation.chunkings.report import Values
 from core.evaluation.experiment_store import Evaluation

@@ -9,11 +9,9 @@ import streamlit as st
 from core.analysis.metrics import KNOWN, titled
 from core.analysis.token_usage import Totals, price, prices_in
 from core.domain.format import number
-from core.evaluation import judged_ranges as ranges
 from core.evaluation import leaderboard, text
 from core.evaluation import verdict as verdicts
-from core.evaluation.comparison import differences
-from core.evaluation.pairs import pair
+from core.evaluation.comparison import differences, pair
 from core.evaluation.release.gate import Decision
 from core.evaluation.verdict import Verdict
 from ui.app import help_mark, say
@@ -138,8 +136,8 @@ def _reading(look: Look, decision: Decision) -> None:
     if judge := found.get("judge"):
         notes.append(
             f"{_ranged(look.metric)}: from every unjudged passage as not relevant to as judged. All "
-            f"other figures are by people's labels alone. {ranges.said(judge)} "
-            f"{ranges.order_said(judge, look.metric, title)}"
+            f"other figures are by people's labels alone. {text.judge_said(judge)} "
+            f"{text.order_said(judge, look.metric, title)}"
         )
     say.caption(" ".join(notes))
 
@@ -169,7 +167,7 @@ def _rows(look: Look) -> list[dict[str, Any]]:
         first = titled(look.metric)
         ranged = {}
         if judge and look.metric in judge["orders"]:
-            ends = ranges.ends_of(judge, route, look.metric)
+            ends = text.ends_of(judge, route, look.metric)
             ranged[_ranged(look.metric)] = "" if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}"
         made.append(
             {

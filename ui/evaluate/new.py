@@ -18,8 +18,8 @@ from core.domain.errors import BadInput, RouteScopeError
 from core.domain.format import milliseconds
 from core.domain.needs import Need
 from core.engine.availability import missing, why_not
-from core.evaluation import background, dataset, experiment_index, experiment_store, sets
-from core.evaluation.audit import loops
+from core.evaluation import background, dataset, experiment_store, sets
+from core.evaluation.audit import turning
 from core.evaluation.finding import count as counted
 from core.evaluation.labels import desk, origins
 from core.evaluation.labels.final import labelled_set
@@ -215,7 +215,7 @@ def _routes(gaps: Mapping[Need, str]) -> list[str]:
 
 def _audited(spec: Spec) -> Spec:
     """Return the specification with a decision audit, if wanted and if some route makes decisions."""
-    deciding = [name for name in spec.routes if name not in loops.BASELINES and loops.own(name)]
+    deciding = [name for name in spec.routes if name not in turning.BASELINES and turning.own(name)]
     if not deciding:
         return spec
     wanted = st.checkbox(
@@ -229,7 +229,7 @@ def _audited(spec: Spec) -> Spec:
     )
     if not wanted:
         return spec
-    baseline = loops.BASELINE if spec.baseline in deciding else spec.baseline
+    baseline = turning.BASELINE if spec.baseline in deciding else spec.baseline
     return replace(spec, audit=tuple(deciding), baseline=baseline)
 
 
@@ -237,7 +237,7 @@ def _begin(spec: Spec, count: int) -> None:
     """Draw the name, the expected effort and the start button."""
     engine = state.engine()
     taken = experiment_store.names(engine.settings)
-    usual = experiment_index.free_name(f"{spec.corpus}-{datetime.now(UTC):%Y-%m-%d}", taken)
+    usual = background.free_name(f"{spec.corpus}-{datetime.now(UTC):%Y-%m-%d}", taken)
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         given = st.text_input("Name", value=usual, max_chars=80, key=f"ev_name:{usual}", width=320)
         name = given.strip()
@@ -277,8 +277,8 @@ def _describe_spec(spec: Spec, count: int) -> str:
     store = state.engine().store
     newest = store.sessions(limit=1, corpus=spec.corpus) if store is not None else []
     times = _times(spec.corpus, f"{newest[0].id} {account.key()}", newest[0].status) if newest else []
-    history = experiment_index.medians(times, answered=spec.answers)
-    found = experiment_index.estimate(history, spec.routes, count * spec.repeats)
+    history = background.medians(times, answered=spec.answers)
+    found = background.estimate(history, spec.routes, count * spec.repeats)
     if not found.seconds:
         return "No time estimate: none of these routes has run on this corpus yet."
     together = spec.timing != "isolated" and len(spec.routes) > 1

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.analysis.metrics import titled
 from core.evaluation import leaderboard
-from core.evaluation.experiment_index import Entry
+from core.evaluation.background import Entry
 from core.evaluation.experiment_store import Evaluation
 from ui.app import evaluated, opened, outcome, state
 from ui.app.choice import choice

@@ -11,8 +11,7 @@ from core.analysis.metrics import titled
 from core.domain.errors import RouteScopeError
 from core.domain.format import number
 from core.evaluation import comparison, leaderboard
-from core.evaluation.comparison import Disagreement, by_question
-from core.evaluation.effects import SAME
+from core.evaluation.comparison import SAME, Disagreement, by_question
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.finding import count
 from core.evaluation.labels import label_next

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from core.analysis.metrics import HEADLINE, titled
-from core.evaluation import routing
+from core.evaluation import oracle
 from core.evaluation.finding import count, figures, mean
 from ui.app import say
 from ui.app.evaluated import open_run
@@ -82,7 +82,7 @@ def _mistakes(look: Look, route: str) -> None:
     if not given:
         st.caption("This evaluation did not record the chosen route, so mistakes are unknown.")
         return
-    found = routing.mistakes(values, route, given)
+    found = oracle.mistakes(values, route, given)
     worse = sum((one.lost or 0) > 0 for one in found)
     st.markdown("##### Mistakes")
     show(

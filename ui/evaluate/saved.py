@@ -8,8 +8,8 @@ from typing import Any
 
 import streamlit as st
 
-from core.evaluation import background, experiment_index, experiment_store
-from core.evaluation.experiment_index import Entry
+from core.evaluation import background, experiment_store
+from core.evaluation.background import Entry
 from core.evaluation.experiment_store import Evaluation
 from ui.app import account, outcome, redraw, say, state, workers
 from ui.app.evaluated import CHOSEN
@@ -33,7 +33,7 @@ def entries() -> list[Entry]:
     found = []
     for name in experiment_store.names(engine.settings):
         folder = experiment_store.place(engine.settings, name)
-        found.append(experiment_index.now(engine, _entry(str(folder), experiment_store.stamp(folder))))
+        found.append(background.now(engine, _entry(str(folder), experiment_store.stamp(folder))))
     return found
 
 
@@ -41,7 +41,7 @@ def entries() -> list[Entry]:
 def _entry(folder: str, stamp: tuple[float, ...]) -> Entry:  # noqa: ARG001 - part of the cache key
     from pathlib import Path
 
-    return experiment_index.entry(Path(folder))
+    return background.entry(Path(folder))
 
 
 def choose_begun(names: Sequence[str]) -> None:

@@ -69,33 +69,31 @@ def draw(look: Look) -> None:
         look.metric,
         compute=lambda: oracle.oracle(values(look), look.metric),
     )
-    if found is None or len(found.lost) < 2:
+    if found is None or len(found["regret"]) < 2:
         st.info("It takes two routes with scores to compare what each is best at.")
         return
-    show(sentences(text.oracle(oracle.block(found), title)))
+    show(sentences(text.oracle(found, title)))
     regret = [
         {
-            "Route": title(one.route),
-            "Regret": one.mean,
-            "95% from": one.ci95[0] if one.ci95 else None,
-            "to": one.ci95[1] if one.ci95 else None,
-            "Best on": one.best,
-            "Questions": one.n,
+            "Route": title(route),
+            "Regret": one["mean"],
+            **dict(zip(("95% from", "to"), one["ci95"], strict=True)),
+            "Best on": one["best"],
+            "Questions": one["n"],
         }
-        for one in found.lost
+        for route, one in found["regret"].items()
     ]
     pairs = [
         {
-            "Routes": " + ".join(map(title, pair.routes)),
-            "Better of the two": pair.mean,
-            "Gain": pair.gain,
-            "95% from": pair.ci95[0] if pair.ci95 else None,
-            "to": pair.ci95[1] if pair.ci95 else None,
+            "Routes": " + ".join(map(title, pair["routes"])),
+            "Better of the two": pair["mean"],
+            "Gain": pair["gain"],
+            **dict(zip(("95% from", "to"), pair["ci95"], strict=True)),
         }
-        for pair in found.pairs[:PAIRS]
+        for pair in found["pairs"][:PAIRS]
     ]
     left, right = st.columns(2)
     left.caption("Regret: how far each route falls short of the best route for each question, on average.")
     tables.table(regret, "evaluate_regret", "Regret of each route", place=left)
-    right.caption(f"The {len(pairs)} of {len(found.pairs)} pairs that gain most over their better route.")
+    right.caption(f"The {len(pairs)} of {len(found['pairs'])} pairs that gain most over their better route.")
     tables.table(pairs, "evaluate_pairs", "Pairs of routes that complement each other", place=right)

@@ -11,7 +11,6 @@ from core.domain.errors import RouteScopeError
 from core.domain.format import number
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.finding import count
-from core.evaluation.power import rounded
 from core.evaluation.release import text
 from core.evaluation.release.criteria import command
 from core.evaluation.release.gate import Decision, decide
@@ -19,6 +18,7 @@ from core.evaluation.release.measured import Measured, of_evaluation
 from core.evaluation.release.module import module
 from core.evaluation.release.report import limits, report
 from core.evaluation.release.snapshot import snapshot
+from core.evaluation.statistics import rounded
 from ui.app import account, evaluated, opened, say, state
 from ui.app.choice import choice
 from ui.app.evaluated import once

@@ -14,7 +14,7 @@ from core.analysis.diagnosis import Diagnosis, ranked_ms
 from core.analysis.lineage import is_search
 from core.analysis.passage_trace import LossEvidence, PassageTrace, Stage
 from core.domain.types import Passage, Span
-from core.evaluation.reading_losses import is_lost
+from core.evaluation.labels_file import is_lost
 from ui.app.markup import cut, fragment
 from ui.app.names import named
 from ui.charts.style import ERROR, KINDS

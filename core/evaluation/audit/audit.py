@@ -12,9 +12,8 @@ from core.domain.needs import Need
 from core.engine.availability import missing, why_not
 from core.evaluation import experiment
 from core.evaluation.audit import decisions, report
-from core.evaluation.audit.cases import cases, measuring
-from core.evaluation.audit.loops import BASELINE, BASELINES, fires, loops, own
-from core.evaluation.audit.turning import read, turning
+from core.evaluation.audit.decisions import cases, measuring
+from core.evaluation.audit.turning import BASELINE, BASELINES, fires, loops, own, read, turning
 from core.evaluation.comparison import ByRoute
 from core.evaluation.dataset import Found
 from core.evaluation.experiment import Prepared

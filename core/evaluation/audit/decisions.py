@@ -1,24 +1,148 @@
-"""The value of each kind of decision: precision, recall, gain when fired, price; and audited routes against
-the baselines.
+"""Pairs the results of a question as it was decided with those of the other way; the value of each kind of
+decision: precision, recall, gain when fired, price; and audited routes against the baselines.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
 from core.analysis.metrics import ANSWERS
 from core.domain.needs import Family
-from core.evaluation import effects
-from core.evaluation.audit.cases import FIGURES, Case, known, live
-from core.evaluation.audit.loops import other_way
-from core.evaluation.audit.turning import first_of
-from core.evaluation.comparison import ByRoute, counted, differences, means_of
-from core.evaluation.effects import SAME
-from core.evaluation.outcome import Outcome, Outcomes
+from core.evaluation import comparison, scoring
+from core.evaluation.audit.turning import BothWays, Turned, first_of, other_way
+from core.evaluation.comparison import SAME, ByRoute, Row, counted, differences, means_of
+from core.evaluation.dataset import LabelledSet
+from core.evaluation.outcome import Asked, Outcome, Outcomes
+from core.evaluation.scoring import route_values
 from core.routes.registry import routes as every
+
+RANKINGS = ("ndcg@10", "recall@10")
+FIGURES = (*RANKINGS, "supported_accuracy", "correct")  # that a decision is judged by
+OTHER = "decided otherwise when asked again"
+MISSED = "did not come to the decision when asked again"
+FAILED = "failed when asked again"
+Measure = Callable[[Outcomes, Sequence[str]], ByRoute]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One decision on one question, with the results of both ways."""
+
+    question: str
+    route: str
+    step: str
+    decision: str
+    turned_to: str
+    acted: bool  # whether the route fired by itself
+    fired: Row  # with the decision that intervenes
+    quiet: Row  # with the other decision
+    # the price, fired minus quiet: model calls, tokens and seconds
+    calls: int
+    tokens: int
+    seconds: float | None  # None if a call that only one way made came from the cache
+    runs: tuple[str, str]  # of what the route did by itself, and of the other way
+    # the reason the case is not counted, or ""
+    left_out: str = ""
+
+    def gain(self, metric: str) -> float | None:
+        """Compute fired minus quiet, or None if either has no value, or the case is left out."""
+        one, other = self.fired.get(metric), self.quiet.get(metric)
+        return None if self.left_out or one is None or other is None else one - other
+
+
+def measuring(
+    labelled: LabelledSet,
+    executed: Callable[[Outcomes, Sequence[str]], ByRoute] = lambda _outcomes, _names: {},
+) -> Measure:
+    """Return the measures of the outcomes of routes: their rankings where the question is labelled, their
+    answers if they gave one, and what `executed` says of database queries.
+    """
+
+    def measure(outcomes: Outcomes, names: Sequence[str]) -> ByRoute:
+        written, queried = scoring.measured(labelled, outcomes, names), executed(outcomes, names)
+        found: dict[str, dict[str, Row]] = {}
+        for name in names:
+            ranked = route_values(labelled, outcomes, name, metrics=RANKINGS)
+            parts: tuple[Mapping[str, Row], ...] = (ranked, written[name], queried.get(name, {}))
+            ids = dict.fromkeys(id for part in parts for id in part)
+            found[name] = {id: {k: v for part in parts for k, v in part.get(id, {}).items()} for id in ids}
+        return found
+
+    return measure
+
+
+def cases(outcomes: Outcomes, turned: Mapping[str, BothWays], measure: Measure) -> list[Case]:
+    """Return every decision that was turned, with the figures of both ways."""
+    acted = measure(outcomes, list(dict.fromkeys(route for by in outcomes.values() for route in by)))
+    other: dict[str, dict[str, Outcome]] = {}
+    for question, both in turned.items():
+        # A stand-in for a route's name, under which its turned outcomes are measured.
+        other[question] = {f"{one.route}\n{one.step}": one.outcome for one in both.turned}
+    forced = measure(other, list(dict.fromkeys(name for by in other.values() for name in by)))
+    found = []
+    for question, both in turned.items():
+        for one in both.turned:
+            itself = outcomes.get(question, {}).get(one.route)
+            if itself is not None and itself.run == both.run:  # else it was asked again since
+                mine = acted[one.route].get(question, {})
+                others = forced[f"{one.route}\n{one.step}"].get(question, {})
+                found.append(_case(question, one, itself, mine, others))
+    return found
+
+
+def _case(question: str, one: Turned, itself: Outcome, mine: Row, others: Row) -> Case:
+    fired, quiet = (itself, one.outcome) if one.fired else (one.outcome, itself)
+    first, second = (mine, others) if one.fired else (others, mine)
+    left_out = FAILED
+    if one.outcome.status == "ok":
+        again = next((taken for taken in one.outcome.decided if taken.step == one.step), None)
+        left_out = MISSED
+        if again is not None and again.forced:
+            left_out = "" if again.forced == one.was else OTHER
+    return Case(
+        question,
+        one.route,
+        one.step,
+        one.was,
+        one.decision,
+        one.fired,
+        first,
+        second,
+        fired.calls - quiet.calls,
+        fired.tokens - quiet.tokens,
+        (fired.ms - quiet.ms) / 1000 if timed(fired.asked, quiet.asked, itself.began) else None,
+        (itself.run, one.outcome.run),
+        left_out,
+    )
+
+
+def timed(one: Sequence[Asked], other: Sequence[Asked], since: str) -> bool:
+    """Return whether the calls that only one of two runs made were made `since` a time (ISO 8601). Calls of
+    both take the same time in both, which cancels.
+    """
+    counts = Counter(call.key for call in one), Counter(call.key for call in other)
+    differing = (counts[0] - counts[1]) | (counts[1] - counts[0])
+    return all(live(call, since) for call in (*one, *other) if call.key in differing)
+
+
+def live(call: Asked, since: str) -> bool:
+    """Return whether a call was made `since` a time, and not read from an earlier day's cache or a
+    recording.
+    """
+    return not call.made or call.made[:19] >= since[:19]
+
+
+def known(values: ByRoute) -> list[str]:
+    """Return the figures that some question has, in their usual order."""
+    rows = (row for by in values.values() for row in by.values())
+    there = {name for row in rows for name, value in row.items() if value is not None}
+    usual = dict.fromkeys((*FIGURES, *ANSWERS))
+    return [name for name in (*usual, *sorted(there - usual.keys())) if name in there]
+
 
 Kind = tuple[str, str]  # route, step
 
@@ -49,7 +173,7 @@ def table(cases: Sequence[Case]) -> list[dict[str, Any]]:
       and "worse". "precision" is better / fired: ties are no success.
     - "quiet": the same of those that did not fire, whose other way was to fire; "missed" of them would have
       been better fired. "recall" is better / (better + missed).
-    - "gain": fired minus quiet where it fired, as core.evaluation.effects.family: one Holm family over the
+    - "gain": fired minus quiet where it fired, as core.evaluation.comparison.family: one Holm family over the
       kinds. "gain_had_it_fired": its mean where it did not fire, with an interval.
     - "touched": whether any question's value differs between the two ways.
 
@@ -62,7 +186,7 @@ def table(cases: Sequence[Case]) -> list[dict[str, Any]]:
     more = {name for case in cases for name in case.fired} - {*FIGURES, *ANSWERS}
     names = [*FIGURES, *sorted(more)]
     tested = {
-        name: effects.family({kind: gains(some, name, acted=True) for kind, some in kinds.items()})
+        name: comparison.family({kind: gains(some, name, acted=True) for kind, some in kinds.items()})
         for name in names
     }
     return [
@@ -94,7 +218,7 @@ def _figure(cases: Sequence[Case], metric: str, gain: Mapping[str, Any] | None) 
         return None
     better, worse = (sum(sign * one > SAME for one in fired) for sign in (1, -1))
     missed = sum(one > SAME for one in quiet)
-    other = effects.family({"": quiet}).get("", {"ci95": None})
+    other = comparison.family({"": quiet}).get("", {"ci95": None})
     return {
         "fired": len(fired),
         "better": better,
@@ -148,7 +272,7 @@ def route_table(
     rows = means_of(values, names, names)
     comparable = known({baselines[0]: values[baselines[0]]})
     judged = {route: claim(route, comparable) for route in audited}
-    planned = effects.family(
+    planned = comparison.family(
         {route: differences(values, route, baselines[0], figure) for route, figure in judged.items()}
     )
     for route, row in rows.items():
@@ -156,7 +280,7 @@ def route_table(
         row["against"] = {}
         for one in baselines:
             if one != route and one in values:
-                family = effects.family({name: differences(values, route, one, name) for name in names})
+                family = comparison.family({name: differences(values, route, one, name) for name in names})
                 row["against"][one] = {
                     name: {key: found[key] for key in COMPARED} for name, found in family.items()
                 }

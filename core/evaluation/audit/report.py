@@ -12,7 +12,7 @@ from typing import Any
 from core.analysis.metrics import ANSWERS, titled
 from core.domain.errors import BadInput
 from core.domain.format import between, number, p_value
-from core.evaluation.audit.cases import Case
+from core.evaluation.audit.decisions import Case
 from core.evaluation.comparison import ByRoute
 from core.evaluation.report import whole_lines
 from core.evaluation.templating import render

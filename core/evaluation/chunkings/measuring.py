@@ -17,22 +17,26 @@ from core.domain.program import COMMAND
 from core.engine.availability import missing, why_not, without_model
 from core.evaluation import experiment, sets
 from core.evaluation.chunkings import report
-from core.evaluation.chunkings.areas import (
+from core.evaluation.chunkings.coverage import (
+    BUDGET,
+    COVERAGE,
     Areas,
+    Range,
+    Tokens,
     areas,
+    by_question,
     following,
     in_words,
     of_people,
     ranges,
+    reachable,
     written_of,
 )
-from core.evaluation.chunkings.coverage import BUDGET, COVERAGE, Range, Tokens, by_question, reachable
 from core.evaluation.dataset import Found, LabelledSet, Written
 from core.evaluation.experiment import Prepared
 from core.evaluation.experiment_store import LABELLED, opened, write_labelled
-from core.evaluation.journal import Journal
 from core.evaluation.labels_file import place, resolved
-from core.evaluation.outcome import Outcomes
+from core.evaluation.outcome import Journal, Outcomes
 from core.evaluation.runner import Course
 from core.evaluation.spec import Spec
 from core.routes.registry import pick

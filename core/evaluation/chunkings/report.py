@@ -1,9 +1,11 @@
-"""The figures of several chunkings: routes x chunkings by coverage, each against the corpus as it is."""
+"""The figures of several chunkings: routes x chunkings by coverage, each against the corpus as it is; and the
+same in sentences.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
@@ -12,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 from core.corpus import variants
 from core.domain.errors import BadInput
 from core.domain.text import tokens
-from core.evaluation import comparison, effects
-from core.evaluation.chunkings.areas import Area, Areas
-from core.evaluation.chunkings.coverage import METRICS
+from core.evaluation import comparison, finding
+from core.evaluation.chunkings.coverage import BUDGETS, METRICS, Area, Areas
 from core.evaluation.report import whole_lines
 
 if TYPE_CHECKING:
     from core.corpus.corpus import Corpus
+
 
 FIGURES, QUESTIONS = "chunkings.json", "chunkings-questions.jsonl"
 MEAN = "mean of the routes"  # a row next to the routes: a chunking's effect for any route
@@ -76,7 +78,7 @@ def _rows(
     }
     means = comparison.means_of(keys, METRICS, [metric])
     pairs = {key: (key[0], base) for key in keys if key[1] != base and (key[0], base) in keys}
-    family = effects.family(
+    family = comparison.family(
         {one: comparison.differences(keys, one, other, metric) for one, other in pairs.items()}
     )
     table: dict[str, dict[str, Any]] = {route: {} for route in routes}
@@ -195,3 +197,46 @@ def read_questions(folder: Path) -> tuple[dict[str, Values], dict[str, dict[str,
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise BadInput(f"the chunkings in {folder} are damaged: {QUESTIONS}: {error}") from None
     return values, placed
+
+
+NAMES = {
+    **{f"coverage@{n}": f"coverage by {n:,} tokens" for n in BUDGETS},
+    "area": "area under coverage",
+    "density": "coverage per token",
+    "documents": "share of the labelled documents",
+}
+
+
+WHOLE = "Where a whole document is labelled, all of its text counts, so that long ones weigh more."
+
+
+def findings(figures: Mapping[str, Any], title: Callable[[str], str] = str) -> list[str]:
+    """Return a sentence for each route, the mean of the routes first: whether its best chunking was shown to
+    be better than the corpus as it is.
+    """
+    return [_of_route(figures, route, title) for route in rows(figures) if figures["best"].get(route)]
+
+
+def failures(figures: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the input of core.evaluation.text.failing: the failures of each route over each chunking."""
+    return {
+        "queries": figures["queries"],
+        "routes": {
+            f"{route} over {name}": row for route, by in figures["routes"].items() for name, row in by.items()
+        },
+    }
+
+
+def _of_route(figures: Mapping[str, Any], route: str, title: Callable[[str], str]) -> str:
+    top, base, metric = figures["best"][route], figures["base"], figures["metric"]
+    name = "The mean of the routes" if route == MEAN else title(route)
+    if top["verdict"] == IN_USE:
+        return f"{name}: no chunking covers more than {base} as it is."
+    row = rows(figures)[route][top["chunking"]]
+    found = finding.compared(row["vs_base"], top["chunking"], base, NAMES[metric])
+    if found.shown:
+        return f"{name}: {finding.sentence(found)}"
+    if found.estimate is None:
+        return f"{name}: {top['chunking']} covers most; it was not compared with {base}."
+    most = f"{name}: {top['chunking']} covers most, not shown to be better than {base}"
+    return f"{most}: {finding.figures(found)}."

@@ -11,15 +11,16 @@ from typing import Any
 
 from core.analysis.metrics import QUALITY, by_question, titled
 from core.domain.errors import BadInput
-from core.evaluation import effects
-from core.evaluation.diff.displaced import changes, displaced
+from core.evaluation import comparison
 from core.evaluation.diff.questions import (
     EvaluationSide,
     PassageChange,
     QuestionDiff,
     QuestionsDiff,
+    changes,
     common_labels,
     depth_of,
+    displaced,
     questions_diff,
     relevant_in_both,
 )
@@ -33,7 +34,7 @@ Pair = tuple[str, str]  # the route in the first evaluation, and in the second
 @dataclass(frozen=True, slots=True)
 class RouteDiff:
     """A comparison of one route of each evaluation. `mcnemar_p`: exact, of fixed against broken.
-    `difference`: second minus first in the metric, see core.evaluation.effects.family (one Holm family over
+    `difference`: second minus first in the metric (core.evaluation.comparison.family, one Holm family over
     the routes compared); None if no question has a value in both. `means`: over the same questions.
     """
 
@@ -125,7 +126,7 @@ def evaluations_diff(
         raise BadInput(_nothing(before, after, compared[0]))
     shared = [[id for id in was if id in by] for was, by in values]
     columns = [[by[id] - was[id] for id in ids] for ids, (was, by) in zip(shared, values, strict=True)]
-    tested = effects.family(dict(zip(pairs, columns, strict=True)))
+    tested = comparison.family(dict(zip(pairs, columns, strict=True)))
     routes = []
     for pair, found, ids, both in zip(pairs, compared, shared, values, strict=True):
         means = (fmean(both[0][id] for id in ids), fmean(both[1][id] for id in ids)) if ids else None

@@ -19,10 +19,10 @@ from core.evaluation.judge import record as records
 from core.evaluation.judge.corrected import corrected
 from core.evaluation.judge.measure import Judging, auc, check_model, graded
 from core.evaluation.judge.source import own_policy
-from core.evaluation.judged_ranges import IRRELEVANT, JUDGED
 from core.evaluation.labels import desk
 from core.evaluation.labels_file import PLACED_FROM
 from core.evaluation.scoring import route_values
+from core.evaluation.text import IRRELEVANT, JUDGED
 
 if TYPE_CHECKING:
     import threading

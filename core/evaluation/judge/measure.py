@@ -19,7 +19,7 @@ from core.domain.types import Passage
 from core.evaluation.calibration import tables
 from core.evaluation.judge import record as records
 from core.evaluation.judge.record import Bounds, JudgeRecord, Negatives, Part
-from core.evaluation.kappa import kappa
+from core.evaluation.statistics import kappa
 from core.steps import Memo, Steps
 from core.steps.trace import Trace
 

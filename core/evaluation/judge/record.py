@@ -15,8 +15,8 @@ from core.backends.prompting.prompts import JUDGE
 from core.domain.errors import Unavailable
 from core.domain.program import COMMAND
 from core.evaluation.judge.source import Of
-from core.evaluation.kappa import Kappa
 from core.evaluation.labels.agreement import landis_koch
+from core.evaluation.statistics import Kappa
 from core.evaluation.templating import say, sentences
 
 FOLDER = "judges"  # in the home

@@ -97,7 +97,7 @@ def agree(first: str, grades: Mapping[Pair, int], second: str, others: Mapping[P
 @lru_cache(maxsize=64)
 def interval(both: tuple[tuple[str, int, int], ...]) -> tuple[float, float] | None:
     """95% bootstrap interval of Cohen's kappa over (question, grade, other grade), see `kappa`."""
-    from core.evaluation.kappa import kappa
+    from core.evaluation.statistics import kappa
 
     return kappa(both, LEVELS).ci95
 

@@ -17,8 +17,8 @@ from core.analysis.rank_overlap import jaccard
 from core.domain import people
 from core.domain.errors import BadInput
 from core.domain.types import Query, Run
+from core.evaluation.comparison import SAME
 from core.evaluation.dataset import UNDECIDED, Question
-from core.evaluation.effects import SAME
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.final import final

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from core.analysis.rank_overlap import jaccard
-from core.evaluation import deciding
+from core.evaluation import verdict
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.final import labelled_set
 from core.evaluation.outcome import Outcome
@@ -114,4 +114,4 @@ def decision(
         }
         for route in routes
     }
-    return deciding.plain(values, outcomes, routes[0], {}, {}, named)
+    return verdict.plain(values, outcomes, routes[0], {}, {}, named)

@@ -1,24 +1,107 @@
-"""Generates questions with labels: passages are drawn, questions written about them, checked, and kept."""
+"""Generates questions with labels: passages are drawn, spread evenly over documents and topics, questions
+written about them, checked, and kept.
+"""
 
 from __future__ import annotations
 
+import random
+import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from core.backends import calibrations
+from core.corpus.corpus import Corpus
 from core.domain.errors import BadInput, Cancelled, ModelFailed, ModelTimedOut, Unavailable
-from core.evaluation.questions import checks, draw, question_file
-from core.evaluation.questions.draw import Drawn
+from core.evaluation.questions import question_file
 from core.evaluation.questions.question_file import Line
-from core.evaluation.questions.write import KINDS, Dropped, Kind, Writer
+from core.evaluation.questions.write import KINDS, Drawn, Dropped, Kind, Writer, terms
 
 if TYPE_CHECKING:
     from core.engine.engine import Engine
+
+
+LEAST_WORDS = 15  # in a passage: with fewer there is nothing to ask
+CLUSTERS = 24  # of documents, by what they are about
+SAMPLE = 20_000  # documents that are clustered
+# Letters with digits (LP-4098, E1203, v2.1), a number of five digits or more, or words joined by _ or ::.
+_IDENTIFIER = re.compile(
+    r"\b(?=[\w.-]*\d)(?=[\w.-]*[A-Z])[A-Z0-9][\w-]*(?:\.\w+)*\b|\b\d{5,}\b|\b\w+(?:_\w+)+\b|\b\w+(?:::\w+)+\b"
+)
+
+
+def passages(corpus: Corpus, seed: int) -> Iterator[Drawn]:
+    """Yield the passages of a corpus in the order in which they are asked about: one of each cluster of
+    documents in turn, of each document once before any comes twice; equal texts once.
+
+    BadInput where no passage has LEAST_WORDS words.
+    """
+    draw = random.Random(seed)
+    found = _documents(corpus)
+    if not found:
+        raise BadInput(f"corpus {corpus.name}: no passage has {LEAST_WORDS} words or more to ask about")
+    names = sorted(found)
+    draw.shuffle(names)
+    for rows in found.values():
+        draw.shuffle(rows)
+    groups = _grouped(corpus, names, found, seed)
+    while any(groups):
+        for group in groups:
+            if not group:
+                continue
+            name = group.pop(0)
+            row = found[name].pop()
+            if found[name]:
+                group.append(name)
+            passage = corpus.passages([row])[0]
+            yield Drawn(row, passage, identifier(passage.text))
+
+
+def identifier(text: str) -> str:
+    """Return the longest of the identifiers in a text, the first of equally long ones, or "" if it does not
+    exist.
+    """
+    return max((one[0] for one in _IDENTIFIER.finditer(text)), key=len, default="")
+
+
+def _documents(corpus: Corpus) -> dict[str, list[int]]:
+    """Return the rows of each document whose passages say enough, each text once."""
+    seen: set[str] = set()
+    found: dict[str, list[int]] = {}
+    for row, passage, _ in corpus.everything():
+        plain = " ".join(passage.text.split()).casefold()
+        if plain.count(" ") + 1 < LEAST_WORDS or plain in seen:
+            continue
+        seen.add(plain)
+        found.setdefault(passage.doc_id, []).append(row)
+    return found
+
+
+def _grouped(
+    corpus: Corpus, names: Sequence[str], found: Mapping[str, Sequence[int]], seed: int
+) -> list[list[str]]:
+    """Return the documents in clusters by the vector of one passage of each, the order inside kept."""
+    import faiss
+
+    if len(names) <= CLUSTERS:
+        return [[name] for name in names]
+    vectors = np.stack([corpus.vectors([found[name][0]])[0] for name in names[:SAMPLE]])
+    means = faiss.Kmeans(
+        vectors.shape[1], CLUSTERS, niter=10, seed=seed, min_points_per_centroid=1, verbose=False
+    )
+    means.train(vectors)
+    nearest = means.index.search(vectors, 1)[1][:, 0]
+    groups: dict[int, list[str]] = {}
+    for at, name in enumerate(names):
+        groups.setdefault(int(nearest[at]) if at < len(nearest) else at % CLUSTERS, []).append(name)
+    return [groups[at] for at in sorted(groups)]
+
 
 MOST = 1_000  # questions at once
 FUTILE = 15  # questions dropped one after the other: another passage will not change that
@@ -81,10 +164,10 @@ def generate(
     if calibrated is None:
         found.notes.append(f"P(yes) of {llm.model} is not calibrated here; {threshold:.2f} was used")
     for line in known.values():
-        writer.before[line["id"]] = checks.terms(line["text"], corpus)
+        writer.before[line["id"]] = terms(line["text"], corpus)
     with question_file.changed(out) as lines:  # before the first minute is spent: can it be written?
         found.lines = list(lines)
-    _fill(writer, found, out, count, draw.passages(corpus, seed), kinds, progress)
+    _fill(writer, found, out, count, passages(corpus, seed), kinds, progress)
     progress(len(found.lines), count)
     return found
 

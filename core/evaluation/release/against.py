@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from core.domain.format import number
+from core.evaluation.comparison import EVERY, Difference, family_level, pair, paired
 from core.evaluation.diff.evaluations import broken
 from core.evaluation.diff.questions import EvaluationSide, QuestionsDiff, questions_diff
 from core.evaluation.finding import count
-from core.evaluation.pairs import EVERY, Difference, family_level, pair, paired
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import Measured
 from core.evaluation.release.snapshot import Snapshot, SnapshotSide, labels_of

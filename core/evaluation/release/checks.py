@@ -10,8 +10,8 @@ from core.analysis.latency_percentiles import NEEDED
 from core.analysis.metrics import titled
 from core.domain.format import between, milliseconds, number
 from core.evaluation import finding, verdict
+from core.evaluation.comparison import Difference
 from core.evaluation.finding import count, quantity, share
-from core.evaluation.pairs import Difference
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.measured import Measured, RouteFigures
 

@@ -9,10 +9,9 @@ from math import inf
 from typing import Any
 
 from core.domain.errors import BadInput
-from core.evaluation import deciding
+from core.evaluation import verdict
+from core.evaluation.comparison import Difference, Equal, from_summary
 from core.evaluation.costs import Cost
-from core.evaluation.equal_routes import Equal
-from core.evaluation.pairs import Difference, from_summary
 from core.evaluation.release.checks import Candidate, candidate
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.measured import Measured
@@ -129,7 +128,7 @@ def _verdict(measured: Measured, criteria: Criteria, candidates: Sequence[Candid
         spent = one.cost if priced else one.tokens  # a price and tokens cannot be compared
         cost = Cost(spent, one.calls, one.p50_ms)
         if measured.evaluation is not None:
-            known = deciding.measured_cost(measured.evaluation.outcomes, one.route)
+            known = verdict.measured_cost(measured.evaluation.outcomes, one.route)
             cost = Cost(spent, one.calls, one.p50_ms, known.steps, {} if measured.untimed else known.times)
         options.append(Option(one.route, one.mean, measured.counted(one.route, metric), one.state, cost))
     rules: dict[str, Any] = {
@@ -139,7 +138,7 @@ def _verdict(measured: Measured, criteria: Criteria, candidates: Sequence[Candid
         "named": measured.title,
     }
     if (values := measured.values(metric)) is not None:
-        return deciding.by_values(options, values, **rules)
+        return verdict.by_values(options, values, **rules)
     return decide_by_figures(options, partial(_from_figures, measured, metric), **rules)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from core.domain.needs import Family
-from core.evaluation.pairs import Difference, pair, paired
+from core.evaluation.comparison import Difference, pair, paired
 from core.evaluation.release.checks import Candidate
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import Measured

@@ -14,13 +14,11 @@ from core.analysis.latency_percentiles import NEEDED
 from core.analysis.metrics import ANSWERS, KNOWN, METRICS
 from core.domain.errors import BadInput
 from core.domain.types import Run
-from core.evaluation import equal_routes, experiment_store, machines, scoring
-from core.evaluation import pairs as of_values
+from core.evaluation import comparison, costs, experiment_store, scoring
+from core.evaluation.comparison import EVERY, Difference, Equal
 from core.evaluation.costs import spent
-from core.evaluation.equal_routes import Equal
 from core.evaluation.experiment_store import FIGURES, LABELLED, Evaluation
 from core.evaluation.figures import BaselineDifference, Figures, Means, read
-from core.evaluation.pairs import EVERY, Difference
 from core.evaluation.release.criteria import DERIVABLE, Criteria
 
 if TYPE_CHECKING:
@@ -91,7 +89,7 @@ class Measured:
         """Return the routes that returned the same on every question, the simplest of each group first."""
         if self.evaluation is None:
             return self.figures.equal
-        return equal_routes.find(self.evaluation.outcomes, self.routes)
+        return comparison.equal_routes(self.evaluation.outcomes, self.routes)
 
     @cached_property
     def distinct(self) -> Measured:
@@ -137,8 +135,8 @@ class Measured:
         do.
         """
         if self.evaluation is not None:
-            return machines.unlike(machines.kinds(self.evaluation.outcomes.values()))
-        return machines.unlike(self.figures.machines)
+            return costs.unlike(costs.machine_kinds(self.evaluation.outcomes.values()))
+        return costs.unlike(self.figures.machines)
 
     def timed(self, criteria: Criteria) -> Measured:
         """Return the same; without times if they are of unlike machines and the criteria do not
@@ -240,7 +238,7 @@ class Measured:
     def _lost(self, metric: str) -> tuple[Difference, ...] | None:
         values = self.values(metric)
         if values is not None:
-            return of_values.losses(values, self.kinds(), self.baseline)
+            return comparison.losses(values, self.kinds(), self.baseline)
         found: list[Difference] = []
         for route in self.routes:
             if route != self.baseline:
@@ -249,7 +247,7 @@ class Measured:
                     for mode in self.figures.by_mode
                     if (row := self.against(route, metric, mode)) is not None
                 }
-                found += of_values.from_figures(rows, route, self.baseline)
+                found += comparison.from_figures(rows, route, self.baseline)
         return tuple(found) or None
 
     def kinds(self) -> dict[str, list[str]]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from core.domain import people
 from core.domain.machine import machine
 from core.domain.program import version
-from core.evaluation.pairs import paired
+from core.evaluation.comparison import paired
 from core.evaluation.release.against import Against
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.ladder import climb, in_words

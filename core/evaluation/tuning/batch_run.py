@@ -20,7 +20,7 @@ from core.domain.program import COMMAND
 from core.domain.types import Hit, Passage, RouteResult, Scored
 from core.engine import availability
 from core.engine.request import Request
-from core.evaluation import effects, sets
+from core.evaluation import comparison, sets
 from core.evaluation.finding import Finding, compared
 from core.routes.registry import pick
 
@@ -237,7 +237,7 @@ def compare(before: Values, after: Values) -> list[Finding]:
     found = []
     for name in SHOWN:
         column = {id: after[id][name] - before[id][name] for id in after}
-        row = effects.family({name: list(column.values())}).get(name)
+        row = comparison.family({name: list(column.values())}).get(name)
         mean = sum(before[id][name] for id in after) / max(1, len(after))
         found.append(compared(row, "the changed route", "the original route", titled(name), mean))
     return found

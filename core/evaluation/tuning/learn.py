@@ -14,7 +14,7 @@ from core.analysis.metrics import by_question
 from core.backends.fusion_weights import FEATURES, FittedWeights
 from core.domain.errors import BadInput
 from core.domain.fusion import linear, rrf
-from core.evaluation import effects, statistics
+from core.evaluation import comparison, statistics
 from core.evaluation.tuning.pairs import BASIC, Collected, Numbers, Pairs, counts, pairs
 
 METRIC = "ndcg@10"
@@ -201,7 +201,7 @@ def _without(
         fewer = pairs(collected, found.questions, others)
         scores, _ = out_of_fold(fewer, lambda some, rows: regression(some, rows, strength))
         left[name] = _values(collected, fewer.rankings(scores), found.questions)
-    compared = effects.family({name: [v[id] - values[id] for id in values] for name, v in left.items()})
+    compared = comparison.family({name: [v[id] - values[id] for id in values] for name, v in left.items()})
     return {name: {**_summary(left[name]), **_short(compared[name])} for name in left}
 
 
@@ -223,7 +223,7 @@ def _worth(
 def _against(values: Mapping[str, float], others: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
     """Return the fitted weights minus each of `others`, over the questions of both; one Holm family."""
     shared = {name: [id for id in values if id in by] for name, by in others.items()}
-    compared = effects.family(
+    compared = comparison.family(
         {name: [values[id] - others[name][id] for id in ids] for name, ids in shared.items()}
     )
     return {

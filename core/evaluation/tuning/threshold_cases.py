@@ -19,8 +19,8 @@ from core.evaluation.answers import Given, correct
 from core.evaluation.calibration import Acts
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.experiment_store import RUNS, Evaluation
+from core.evaluation.labels_file import survived
 from core.evaluation.raft import quotes as quotes_of
-from core.evaluation.reading_losses import survived
 from core.evaluation.tuning.batch_run import MODELS
 from core.evaluation.tuning.sweep_subject import Progress, results
 from core.routes.declare import Route

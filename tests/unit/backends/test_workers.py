@@ -28,7 +28,7 @@ from core.domain.settings import load
 from core.engine.engine import Engine
 from core.evaluation import experiment_store
 from core.evaluation.experiment import perform, prepare
-from core.evaluation.journal import JOURNAL
+from core.evaluation.outcome import JOURNAL
 from core.evaluation.spec import Spec
 from tests.until import until
 

@@ -11,7 +11,7 @@ from core.domain.ranked import Ids
 from core.domain.types import Hit, Passage, Query, RouteResult, Run
 from core.evaluation import runner
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.journal import Journal, outcomes_of
+from core.evaluation.outcome import Journal, outcomes_of
 from core.evaluation.runner import Plan
 from core.store import Store
 

@@ -15,8 +15,7 @@ from core.evaluation import dataset, report, scoring, sets, statistics, summary
 from core.evaluation.answers import Given, against_golds, holds, measure, words
 from core.evaluation.comparison import compared, differences
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.journal import JOURNAL, Journal
-from core.evaluation.outcome import Outcome
+from core.evaluation.outcome import JOURNAL, Journal, Outcome
 from core.evaluation.runner import Plan, run
 from scripts import tables
 from tests.fakes import FakeEngine, ScriptedLLM

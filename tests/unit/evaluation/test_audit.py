@@ -19,9 +19,9 @@ from core.domain.settings import PROJECT, Settings
 from core.domain.types import Query
 from core.engine import engine as engine_module
 from core.engine.request import Request
-from core.evaluation.audit import audit, decisions, loops, report
-from core.evaluation.audit.cases import MISSED, OTHER, Case, measuring, timed
-from core.evaluation.audit.cases import cases as paired
+from core.evaluation.audit import audit, decisions, report, turning
+from core.evaluation.audit.decisions import MISSED, OTHER, Case, measuring, timed
+from core.evaluation.audit.decisions import cases as paired
 from core.evaluation.audit.turning import BothWays, Turned, read
 from core.evaluation.dataset import Question
 from core.evaluation.experiment_store import opened
@@ -39,7 +39,7 @@ def wary(tmp_path, monkeypatch):
     """An engine that knows the route of these tests."""
     known_to(monkeypatch)
     yield engine(tmp_path / "home")
-    loops.own.cache_clear()
+    turning.own.cache_clear()
 
 
 def audited(engine, out, spec=SPEC, **more):
@@ -155,22 +155,22 @@ def test_a_claim_is_a_figure_that_the_baseline_has(wary, tmp_path):
 
 
 def test_pairs_name_decisions_of_their_steps():
-    assert loops.fires(), "some step declares which of its decisions fire"
-    assert loops.fires()["act on the grades"][0] == ("knowledge gap", "go on without the web")
+    assert turning.fires(), "some step declares which of its decisions fire"
+    assert turning.fires()["act on the grades"][0] == ("knowledge gap", "go on without the web")
 
 
 def test_a_step_is_found_in_what_the_route_hands_its_steps_to(wary):
-    assert loops.own("wary") == {STEP}
+    assert turning.own("wary") == {STEP}
 
 
 def test_what_every_answer_decides_is_no_decision_of_a_loop():
-    assert "is the answer in the passages" in loops.own("hybrid_rrf")
-    assert "act on the grades" in loops.own("crag")
-    names = [route.name for route in loops.loops()]
+    assert "is the answer in the passages" in turning.own("hybrid_rrf")
+    assert "act on the grades" in turning.own("crag")
+    names = [route.name for route in turning.loops()]
     assert "crag" in names
     assert not {"hybrid_rrf", "rerank", "bm25", "dense"} & set(names)
-    for route in loops.loops():
-        assert "is the answer in the passages" not in loops.own(route.name)
+    for route in turning.loops():
+        assert "is the answer in the passages" not in turning.own(route.name)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_what_every_answer_decides_is_no_decision_of_a_loop():
     [("search again", (True, "keep")), ("keep", (False, "search again")), ("give up", None)],
 )
 def test_a_decision_is_turned_to_the_other_of_its_pair(wary, decision, wanted):
-    assert loops.other_way(STEP, decision) == wanted
+    assert turning.other_way(STEP, decision) == wanted
     assert decision in ways(Doubt)
 
 
@@ -189,7 +189,7 @@ def test_crag_runs_the_way_it_is_forced(tmp_path, decision):
     made = engine(tmp_path, web=web, web_search="snapshot" if web else "none")
     low = 0.01 if decision == "add the web" else 0.5  # no passage of the corpus has .1, the page has .8
     seen = {}
-    for forced in (decision, dict(loops.fires()["act on the grades"])[decision]):
+    for forced in (decision, dict(turning.fires()["act on the grades"])[decision]):
         request = Request(
             Query("How far away is the moon?"),
             "tiny",
@@ -218,7 +218,7 @@ def test_crag_runs_the_way_it_is_forced(tmp_path, decision):
 def test_a_route_runs_either_way_of_a_pair(tmp_path, route, step):
     replies = {"evidence": "0.9", "answer": "Said [1].", "sql": "SELECT name FROM items", "hyde": "customs"}
     made = FakeEngine(tmp_path, llm=ScriptedLLM(replies))
-    ((fired, quiet),) = loops.fires()[step]
+    ((fired, quiet),) = turning.fires()[step]
     found = []
     for forced in (fired, quiet):
         request = Request(Query("fragile items"), "tiny", (route,), answers="all", forced={step: forced})

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from core.corpus.embeddings import KEYS, VECTORS, Checkpoint, Known, Vectors, _vectors_of, keys
 from core.domain.errors import BadInput, Cancelled, ModelFailed
-from core.evaluation.journal import JOURNAL, Journal, alone, busy, outcomes_of
-from core.evaluation.outcome import Outcome
+from core.evaluation.outcome import JOURNAL, Journal, Outcome, alone, busy, outcomes_of
 from tests.fakes import HashEmbedder
 
 

@@ -17,10 +17,9 @@ from core.domain.settings import Settings
 from core.domain.types import Passage, Query
 from core.engine import engine as engine_module
 from core.engine.engine import Engine
-from core.evaluation import background, effects, experiment_index, experiment_store
-from core.evaluation.chunkings import measuring, report, text
-from core.evaluation.chunkings.areas import Area
-from core.evaluation.chunkings.coverage import COVERAGE, METRICS
+from core.evaluation import background, comparison, experiment_store
+from core.evaluation.chunkings import measuring, report
+from core.evaluation.chunkings.coverage import COVERAGE, METRICS, Area
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.spec import Spec
@@ -157,7 +156,7 @@ def test_differences_are_paired_and_one_holm_family():
     better = found["routes"]["a"]["s@1"]["vs_base"]
     assert better["delta"] == pytest.approx(0.3)
     assert better["verdict"] == "better"
-    family = effects.family(
+    family = comparison.family(
         {
             (route, name): [
                 v - w
@@ -176,7 +175,7 @@ def test_differences_are_paired_and_one_holm_family():
     assert found["best"]["b"]["chunking"] == "s", "of equals the one in use"
     assert found["mean"]["s@1"][COVERAGE] == pytest.approx((0.6 + 0.2) / 2 + 0.1)
     figures = {**found, "budget": 1000}
-    said = text.findings(figures)
+    said = report.findings(figures)
     assert said[0].startswith("The mean of the routes: s@1 beats s by 0.150")
     assert said[2] == "b: no chunking covers more than s as it is."
 
@@ -190,7 +189,7 @@ def test_a_best_that_is_not_shown_is_told_so():
     found = report.table(values, "s", COVERAGE)
     assert found["mean"] is None
     assert found["best"]["a"] == {"chunking": "s@1", "verdict": "no difference shown"}
-    (said,) = text.findings(found)
+    (said,) = report.findings(found)
     assert "a: s@1 covers most, not shown to be better than s: +0.125 coverage by 1,000 tokens" in said
 
 
@@ -301,14 +300,14 @@ def test_it_goes_on_where_it_was_stopped_and_mixes_nothing(engine, folder, quest
         engine, group, out=out, progress=lambda done, _: asked.append(done), ended=lambda: asked[-1:] >= [8]
     )
     assert figures["interrupted"]
-    found = experiment_index.entry(out)
+    found = background.entry(out)
     assert (found.state, found.total) == ("stopped", 18)
     assert 0 < found.done < 18
     again = []
     whole = measuring.perform(engine, group, out=out, progress=lambda done, _: again.append(done))
     assert not whole["interrupted"]
     assert whole == {**measuring.perform(engine, group, out=out), "machine": whole["machine"]}
-    assert experiment_index.entry(out).state == "finished"
+    assert background.entry(out).state == "finished"
     other = measuring.prepare(engine, replace(spec(questions), chunkings=("100",)))
     with pytest.raises(BadInput, match="holds another evaluation"):
         measuring.perform(engine, other, out=out)

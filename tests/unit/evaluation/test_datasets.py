@@ -9,7 +9,7 @@ from core.corpus.chunk import Chunking, passages
 from core.corpus.types import Document
 from core.domain.errors import BadInput
 from core.domain.types import Passage, Query, Turn
-from core.evaluation import dataset, labels_file, reading_losses, sets
+from core.evaluation import dataset, labels_file, sets
 from core.evaluation.dataset import Evidence, LabelledSet, Question, Written
 from core.evaluation.question_folder import read_qrels
 from tests.fakes import MemoryCorpus
@@ -269,7 +269,7 @@ def test_labels_need_the_corpus_and_the_highest_grade_wins():
     assert placed.qrels == {"q": {CUT[0].id: 1, CUT[1].id: 3}}
     assert placed.relevant_from == 2
     lost = labels_file.place(Written("s", (), {"q": (Evidence("d", 3, "omega", "f line 1"),)}), SHELF)
-    assert [(reading_losses.is_lost(id), grade) for id, grade in lost.qrels["q"].items()] == [(True, 3)]
+    assert [(labels_file.is_lost(id), grade) for id, grade in lost.qrels["q"].items()] == [(True, 3)]
     with pytest.raises(BadInput, match="f line 2: corpus shelf has no document 'e'"):
         labels_file.place(Written("s", (), {"q": (Evidence("e", 1, None, "f line 2"),)}), SHELF)
 

@@ -9,11 +9,9 @@ from core.cli import main
 from core.corpus import index
 from core.domain.errors import BadInput
 from core.domain.settings import Settings
-from core.evaluation.diff import displaced as recording
-from core.evaluation.diff import evaluations
-from core.evaluation.diff.displaced import changes, displaced
+from core.evaluation.diff import evaluations, questions
 from core.evaluation.diff.evaluations import evaluations_diff
-from core.evaluation.diff.questions import QuestionDiff
+from core.evaluation.diff.questions import QuestionDiff, changes, displaced
 from core.evaluation.experiment import perform, prepare
 from core.evaluation.experiment_store import opened
 from core.evaluation.outcome import Outcome
@@ -82,8 +80,8 @@ def test_a_changed_document_is_named(measure):
 def test_the_same_corpus_blames_nobody(measure):
     before, after = (opened(measure(name, SHOP)[0]) for name in "ab")
     assert changes(before, after) == ({}, "")
-    assert recording.recorded(before.folder) == recording.recorded(after.folder)
-    assert sorted(recording.recorded(before.folder)) == sorted(SHOP)
+    assert questions.recorded(before.folder) == questions.recorded(after.folder)
+    assert sorted(questions.recorded(before.folder)) == sorted(SHOP)
 
 
 def ranked(*ids, documents=None):
@@ -131,7 +129,7 @@ def test_hostile_ids_stay_one_line_and_keep_their_document(tmp_path, capsys):
     ):
         fingerprint = {"fingerprint": name * 16}
         evaluation(tmp_path / name, {"bm25": [hits]}, asked=asked, alike=True, more=fingerprint)
-        (tmp_path / name / recording.FILE).write_text(json.dumps({**documents, **more}))
+        (tmp_path / name / questions.FILE).write_text(json.dumps({**documents, **more}))
         folders.append(str(tmp_path / name))
     assert main(["diff", *folders, "--json"]) == 0
     (question,) = json.loads(capsys.readouterr().out)["questions"]
@@ -155,22 +153,22 @@ def test_why_documents_are_not_known_is_one_note(tmp_path):
         assert found.routes[0].questions.questions[0].displaced == ()
         return [note for note in found.notes if "not known" in note]
 
-    (before.folder / recording.FILE).write_text('{"gold": "1"}')
+    (before.folder / questions.FILE).write_text('{"gold": "1"}')
     assert [note.split()[0] for note in notes()] == ["b"]  # the one that did not record them
-    (after.folder / recording.FILE).write_text('{"gold": "2"}')
+    (after.folder / questions.FILE).write_text('{"gold": "2"}')
     assert len(notes()) == 1  # nothing in common
     for damaged in ('{"gold": 1}', "[]", "no json"):
-        (after.folder / recording.FILE).write_text(damaged)
-        with pytest.raises(BadInput, match=recording.FILE):
+        (after.folder / questions.FILE).write_text(damaged)
+        with pytest.raises(BadInput, match=questions.FILE):
             evaluations_diff(before, after)
 
 
 def test_of_a_large_corpus_nothing_is_recorded(measure, tmp_path, monkeypatch):
     folder, _ = measure("a", SHOP)
-    assert (folder / recording.FILE).is_file()
-    monkeypatch.setattr(recording, "MOST", 2)
-    recording.record(folder, index.open_corpus("shop", settings=Settings(home=tmp_path / "a" / "home")))
-    assert recording.recorded(folder) is None
+    assert (folder / questions.FILE).is_file()
+    monkeypatch.setattr(questions, "MOST", 2)
+    questions.record(folder, index.open_corpus("shop", settings=Settings(home=tmp_path / "a" / "home")))
+    assert questions.recorded(folder) is None
 
 
 def test_at_most_three_documents_are_named():

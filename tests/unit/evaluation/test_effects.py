@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from core.evaluation import comparison, effects, power, statistics
+from core.evaluation import comparison, statistics
 from tests.uncompiled import ranx
 
 DIFFERENCES = st.lists(st.floats(-1, 1, allow_nan=False).map(lambda x: round(x, 6)), min_size=1, max_size=30)
@@ -25,7 +25,7 @@ def columns(*lengths, seed=1):
 
 def test_an_effect_by_hand():
     """Mean .1, squared deviations .01 .04 .01 .0 .04 = .1, sd = sqrt(.1 / 4)."""
-    one = effects.effect([0.2, -0.1, 0.0, 0.1, 0.3])
+    one = comparison.effect([0.2, -0.1, 0.0, 0.1, 0.3])
     assert one["delta"] == pytest.approx(0.1)
     assert one["sd"] == pytest.approx(math.sqrt(0.025))
     assert one["d_z"] == pytest.approx(0.1 / math.sqrt(0.025))
@@ -34,20 +34,20 @@ def test_an_effect_by_hand():
 
 
 def test_effects_at_the_edges():
-    assert effects.effect([0.0, 0.0])["d_z"] is None
-    assert effects.effect([0.3])["sd"] is None
-    assert effects.effect([0.1, 0.1, 0.1])["sd"] == 0.0  # 0.1 is no binary fraction; its sum rounds
-    assert effects.effect([0.1 + 0.2 - 0.3])["ties"] == 1
-    assert effects.family({}) == {}
-    assert effects.family({"none": []}) == {}
-    one = effects.family({"a": [0.5]})["a"]
+    assert comparison.effect([0.0, 0.0])["d_z"] is None
+    assert comparison.effect([0.3])["sd"] is None
+    assert comparison.effect([0.1, 0.1, 0.1])["sd"] == 0.0  # 0.1 is no binary fraction; its sum rounds
+    assert comparison.effect([0.1 + 0.2 - 0.3])["ties"] == 1
+    assert comparison.family({}) == {}
+    assert comparison.family({"none": []}) == {}
+    one = comparison.family({"a": [0.5]})["a"]
     assert (one["p"], one["detectable"], one["verdict"]) == (1.0, None, "no difference shown")
     assert one["ci95"] == [-1, 1]
 
 
 @given(DIFFERENCES)
 def test_an_effect_turned_round_is_the_opposite(values):
-    one, other = effects.effect(values), effects.effect([-value for value in values])
+    one, other = comparison.effect(values), comparison.effect([-value for value in values])
     assert one["delta"] == pytest.approx(-other["delta"])
     assert (one["wins"], one["ties"], one["losses"]) == (other["losses"], other["ties"], other["wins"])
     assert one["superiority"] == pytest.approx(1 - other["superiority"])
@@ -57,7 +57,7 @@ def test_an_effect_turned_round_is_the_opposite(values):
 def test_d_z_is_scipys_t_over_the_root_of_n():
     (values,) = columns(80)
     t = stats.ttest_1samp(values, 0.0).statistic
-    assert effects.effect(values)["d_z"] == pytest.approx(t / math.sqrt(80))
+    assert comparison.effect(values)["d_z"] == pytest.approx(t / math.sqrt(80))
 
 
 @pytest.mark.slow
@@ -79,7 +79,7 @@ FAMILIES = st.dictionaries(st.integers(0, 5), DIFFERENCES, min_size=1)
 @given(FAMILIES)
 @settings(deadline=None)
 def test_interval_p_and_verdict_always_agree(differences):
-    for one in effects.family(differences).values():
+    for one in comparison.family(differences).values():
         low, high = one["ci95"]
         assert (one["verdict"] == "better") == (low > 0) == (one["p_holm"] < 0.05 and one["delta"] > 0)
         assert (one["verdict"] == "worse") == (high < 0) == (one["p_holm"] < 0.05 and one["delta"] < 0)
@@ -91,7 +91,7 @@ def test_interval_p_and_verdict_always_agree(differences):
 
 def test_one_planned_comparison_has_the_plain_interval():
     (values,) = columns(40)
-    one = effects.family({"a": values})["a"]
+    one = comparison.family({"a": values})["a"]
     assert one["ci95"] == pytest.approx(statistics.difference_interval(values))
     assert one["p"] >= statistics.sign_flip_p(values)
     ends = statistics.difference_interval(values, level=1 - one["p"])
@@ -101,7 +101,7 @@ def test_one_planned_comparison_has_the_plain_interval():
 def test_intervals_have_the_level_at_which_holm_tests():
     """The one shown is compared at alpha / 3, the others at alpha / 2."""
     clear, vague, other = np.random.default_rng(3).normal([[0.2], [0.02], [0.0]], 0.2, (3, 60)).clip(-1, 1)
-    found = effects.family({"clear": clear, "vague": vague, "other": other})
+    found = comparison.family({"clear": clear, "vague": vague, "other": other})
     assert [one["verdict"] for one in found.values()] == ["better", *["no difference shown"] * 2]
     for values, name, left in ((clear, "clear", 3), (vague, "vague", 2), (other, "other", 2)):
         level = 1 - 0.05 / left
@@ -110,7 +110,7 @@ def test_intervals_have_the_level_at_which_holm_tests():
 
 def test_a_family_of_any_size_shows_what_every_question_shows():
     same = {n: [0.0] * 200 for n in range(1000)}
-    found = effects.family(same | {"all": [1.0] * 200, "none": [-1.0] * 200})
+    found = comparison.family(same | {"all": [1.0] * 200, "none": [-1.0] * 200})
     assert (found["all"]["verdict"], found["none"]["verdict"]) == ("better", "worse")
     assert found["all"]["ci95"][0] > 0.9
 
@@ -118,7 +118,7 @@ def test_a_family_of_any_size_shows_what_every_question_shows():
 def test_where_the_shapes_differ_and_the_means_do_not_nothing_is_better():
     """Slightly better on 95% of questions, failing on the others: one sample in five has no failure."""
     apart = [0.053] * 30
-    one = effects.family({"a": apart})["a"]
+    one = comparison.family({"a": apart})["a"]
     assert statistics.sign_flip_p(apart) < 0.001
     assert one["ci95"][0] < 0 < one["ci95"][1]
     assert one["verdict"] == "no difference shown"
@@ -127,13 +127,13 @@ def test_where_the_shapes_differ_and_the_means_do_not_nothing_is_better():
 def test_five_questions_show_nothing_though_their_interval_alone_would():
     """All 2^5 exchanges have a p of .0625 at least."""
     assert statistics.difference_interval([1.0] * 5)[0] > 0
-    one = effects.family({"a": [1.0] * 5})["a"]
+    one = comparison.family({"a": [1.0] * 5})["a"]
     assert (one["p"], one["verdict"], one["ci95"][0]) == (0.0625, "no difference shown", 0)
 
 
 def test_times_have_the_interval_of_student():
     times = np.random.default_rng(5).normal(40, 30, 25)
-    one = effects.family({"a": list(times)})["a"]
+    one = comparison.family({"a": list(times)})["a"]
     assert one["ci95"] == pytest.approx(statistics.unbounded_interval(times))
     assert one["verdict"] == "better"
     assert one["detectable"] > 1
@@ -195,24 +195,24 @@ def test_each_metric_is_a_family():
 
 
 def test_what_is_detectable_takes_the_upper_limit_of_the_spread():
-    found = effects.family(dict(enumerate(columns(40, 40, 25, 25, seed=8))))
+    found = comparison.family(dict(enumerate(columns(40, 40, 25, 25, seed=8))))
     for one in found.values():
-        spread = power.upper_sd(one["sd"], one["n"])
-        assert power.power_of(one["n"], one["detectable"], spread) == pytest.approx(0.8, abs=1e-4)
+        spread = statistics.upper_sd(one["sd"], one["n"])
+        assert statistics.power_of(one["n"], one["detectable"], spread) == pytest.approx(0.8, abs=1e-4)
         alpha = 0.05 / 4
-        assert power.power_of(one["n"], one["detectable_holm"], spread, alpha=alpha) == pytest.approx(
+        assert statistics.power_of(one["n"], one["detectable_holm"], spread, alpha=alpha) == pytest.approx(
             0.8, abs=1e-4
         )
 
 
 def test_what_cannot_be_determined_is_not_stated():
-    assert effects.detectable(50, 0.0) is None
-    assert effects.detectable(50, None) is None
-    assert effects.detectable(5, 0.2) is None, "five questions show no difference"
-    assert effects.detectable(8, 0.2, alpha=0.05 / 10) is None
-    assert effects.detectable(6, 0.9) is None, "it would be above 1"
+    assert comparison.detectable(50, 0.0) is None
+    assert comparison.detectable(50, None) is None
+    assert comparison.detectable(5, 0.2) is None, "five questions show no difference"
+    assert comparison.detectable(8, 0.2, alpha=0.05 / 10) is None
+    assert comparison.detectable(6, 0.9) is None, "it would be above 1"
     few = [0.0] * 40 + [0.5] * 5
-    assert effects.family({"a": few})["a"]["detectable"] is None, "fewer than six differ"
+    assert comparison.family({"a": few})["a"]["detectable"] is None, "fewer than six differ"
 
 
 def test_the_smallest_of_a_set():
@@ -223,7 +223,7 @@ def test_the_smallest_of_a_set():
         "same": {"m": {"n": 40, "detectable": None, "detectable_holm": None}},
         "never": {},
     }
-    assert effects.smallest(rows, "m") == {
+    assert comparison.smallest(rows, "m") == {
         "comparisons": 3,
         "questions": 40,
         "power": 0.8,
@@ -232,4 +232,4 @@ def test_the_smallest_of_a_set():
         "least_holm": 0.2,
         "most_holm": 0.5,
     }
-    assert effects.smallest(rows, "other") is None
+    assert comparison.smallest(rows, "other") is None

@@ -6,7 +6,7 @@ import pytest
 
 from core.cli.figures import figures_text
 from core.domain.errors import BadInput
-from core.evaluation import equal_routes, leaderboard, statistics, text
+from core.evaluation import comparison, leaderboard, statistics, text
 from core.evaluation.comparison import differences
 from core.evaluation.release.against import compare
 from core.evaluation.release.criteria import Criteria
@@ -50,13 +50,13 @@ def twins(folder):
 
 
 def test_equal_routes_are_found_and_the_simplest_stands_for_them(twins):
-    found = equal_routes.find(twins.outcomes, twins.routes)
+    found = comparison.equal_routes(twins.outcomes, twins.routes)
     assert [(one.route, one.others, one.questions) for one in found] == [
         ("parent", ("bm25",), N),  # as many steps: the lower median time
         ("dense", ("mmr",), N),  # fewer steps, though slower
     ]
     assert found[0].depth == 11 or found[0].depth == 10
-    assert equal_routes.standing_for(found, "bm25") == {"parent": "bm25", "mmr": "dense"}
+    assert comparison.standing_for(found, "bm25") == {"parent": "bm25", "mmr": "dense"}
 
 
 def test_calls_go_before_steps_and_the_name_comes_last():
@@ -68,7 +68,7 @@ def test_calls_go_before_steps_and_the_name_comes_last():
         }
         for n in range(3)
     }
-    (found,) = equal_routes.find(outcomes, ["b", "c", "a"])
+    (found,) = comparison.equal_routes(outcomes, ["b", "c", "a"])
     assert found.routes == ("a", "c", "b")
 
 
@@ -85,14 +85,14 @@ def test_calls_go_before_steps_and_the_name_comes_last():
 )
 def test_one_question_on_which_they_differ_is_enough(bend):
     outcomes = {f"q{n}": {"a": outcome(2), "b": outcome(2)} for n in range(5)}
-    assert equal_routes.find(outcomes, ["a", "b"])
+    assert comparison.equal_routes(outcomes, ["a", "b"])
     outcomes["q3"]["b"] = bend(outcomes["q3"]["b"])
-    assert equal_routes.find(outcomes, ["a", "b"]) == ()
+    assert comparison.equal_routes(outcomes, ["a", "b"]) == ()
 
 
 def test_routes_that_found_nothing_are_not_called_equal():
     outcomes = {"q": {"a": replace(outcome(1), hits=()), "b": replace(outcome(1), hits=())}}
-    assert equal_routes.find(outcomes, ["a", "b"]) == ()
+    assert comparison.equal_routes(outcomes, ["a", "b"]) == ()
 
 
 def test_the_correction_counts_them_once(twins):

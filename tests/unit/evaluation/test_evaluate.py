@@ -19,8 +19,7 @@ from core.domain.errors import BadInput
 from core.domain.types import Query
 from core.evaluation import report, statistics, summary
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.journal import JOURNAL, Journal
-from core.evaluation.outcome import Outcome
+from core.evaluation.outcome import JOURNAL, Journal, Outcome
 from core.evaluation.runner import Plan, run
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.uncompiled import ranx

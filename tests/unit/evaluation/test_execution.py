@@ -14,8 +14,8 @@ from core.backends.sql import Database
 from core.domain.outputs import TableResult
 from core.domain.types import Query
 from core.evaluation import sets
+from core.evaluation.answers import WHOLE, gold_result, is_right, measured, same, tells
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.execution import WHOLE, gold_result, is_right, measured, same, tells
 from core.evaluation.outcome import Outcome
 from core.steps.table_result import result_draft
 

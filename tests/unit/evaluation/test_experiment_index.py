@@ -7,7 +7,7 @@ import pytest
 
 from core.analysis.latency_percentiles import Latency
 from core.domain.types import Query
-from core.evaluation import experiment_index, leaderboard
+from core.evaluation import background, leaderboard
 from core.evaluation import text as sentences
 from core.evaluation.background import begin
 from core.evaluation.dataset import LabelledSet, Question
@@ -41,7 +41,7 @@ def evaluation(tmp_path, monkeypatch):
 
 
 def test_a_finished_one(evaluation):
-    one = experiment_index.entry(evaluation.folder)
+    one = background.entry(evaluation.folder)
     assert (one.state, one.done, one.total, one.routes, one.failed) == ("finished", 4, 4, 3, 0)
     assert (one.corpus, one.split, one.why) == ("tiny", "test", "")
 
@@ -50,13 +50,13 @@ def test_one_that_lost_its_last_questions_or_its_figures_is_stopped(evaluation):
     journal = evaluation.folder / "questions.jsonl"
     lines = journal.read_text().splitlines(keepends=True)
     journal.write_text("".join(lines[:-1]) + lines[-1][:20])  # killed in the middle of a line
-    one = experiment_index.entry(evaluation.folder)
+    one = background.entry(evaluation.folder)
     assert (one.state, one.done, one.total) == ("stopped", 3, 4)
     journal.write_text("".join(lines))
     (evaluation.folder / "metrics.json").unlink()
     assert (
-        experiment_index.entry(evaluation.folder).state,
-        experiment_index.entry(evaluation.folder).routes,
+        background.entry(evaluation.folder).state,
+        background.entry(evaluation.folder).routes,
     ) == ("stopped", 3)
 
 
@@ -64,25 +64,25 @@ def test_one_that_lost_its_last_questions_or_its_figures_is_stopped(evaluation):
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"spec": {}}', '{"spec": 1, "set": 2}', "\x00"])
 def test_a_damaged_one_says_why(evaluation, content):
     (evaluation.folder / "labelled.json").write_text(content)
-    one = experiment_index.entry(evaluation.folder)
+    one = background.entry(evaluation.folder)
     assert one.state == "damaged"
     assert one.why
 
 
 def test_what_this_process_knows_goes_first(evaluation, monkeypatch):
-    one = experiment_index.entry(evaluation.folder)
+    one = background.entry(evaluation.folder)
     engine = SimpleNamespace(settings=SimpleNamespace(home=evaluation.folder.parents[1]))
     known = SimpleNamespace(done=False, finished=1, total=9, error=None)
-    monkeypatch.setattr(experiment_index.background, "under_way", lambda *_: known)
-    assert experiment_index.now(engine, one).state == "under way"
-    assert (experiment_index.now(engine, one).done, experiment_index.now(engine, one).total) == (1, 9)
+    monkeypatch.setattr(background, "under_way", lambda *_: known)
+    assert background.now(engine, one).state == "under way"
+    assert (background.now(engine, one).done, background.now(engine, one).total) == (1, 9)
     known.done, known.error = True, "the disk is full"
-    assert (experiment_index.now(engine, one).state, experiment_index.now(engine, one).why) == (
+    assert (background.now(engine, one).state, background.now(engine, one).why) == (
         "finished",
         "the disk is full",
     )
-    stopped = experiment_index.Entry("x", "c", "test", 1, 1, 2, "stopped", "")
-    told = experiment_index.now(engine, stopped)
+    stopped = background.Entry("x", "c", "test", 1, 1, 2, "stopped", "")
+    told = background.now(engine, stopped)
     assert (told.state, told.why) == ("failed", "the disk is full")
 
 
@@ -97,24 +97,24 @@ def test_medians_are_of_runs_that_did_the_same_and_rather_of_now():
         one("b", "recording", 70.0),
         one("c", "now", None),
     ]
-    assert experiment_index.medians(found, answered=False) == {"a": 10.0, "b": 70.0}
-    assert experiment_index.medians(found[::-1], answered=False) == {"a": 10.0, "b": 70.0}
-    assert experiment_index.medians(found, answered=True) == {"a": 500.0}
+    assert background.medians(found, answered=False) == {"a": 10.0, "b": 70.0}
+    assert background.medians(found[::-1], answered=False) == {"a": 10.0, "b": 70.0}
+    assert background.medians(found, answered=True) == {"a": 500.0}
 
 
 def test_an_estimate_adds_medians_and_names_what_it_does_not_know():
-    found = experiment_index.estimate({"a": 100.0, "b": 50.0, "z": 1e9}, ["a", "b", "c"], 20)
+    found = background.estimate({"a": 100.0, "b": 50.0, "z": 1e9}, ["a", "b", "c"], 20)
     assert (found.seconds, found.unknown) == (3.0, ("c",))
-    assert experiment_index.estimate({}, ["a"], 20) == experiment_index.Estimate(0.0, ("a",))
+    assert background.estimate({}, ["a"], 20) == background.Estimate(0.0, ("a",))
 
 
 @pytest.mark.parametrize("wanted", ["support-2026-01-01", "../x", "", "ünï", ".hidden", "a" * 200, "-"])
 def test_free_names_are_allowed_and_free(wanted):
-    first = experiment_index.free_name(wanted, [])
+    first = background.free_name(wanted, [])
     assert NAME.fullmatch(first)
     taken = [first]
     for _ in range(3):
-        taken.append(experiment_index.free_name(wanted, taken))
+        taken.append(background.free_name(wanted, taken))
     assert len(set(taken)) == 4
     assert all(NAME.fullmatch(name) for name in taken)
 

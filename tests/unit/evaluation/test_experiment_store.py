@@ -9,9 +9,9 @@ import pytest
 
 from core.domain.background_job import jobs
 from core.domain.errors import BadInput
-from core.evaluation import background, experiment_index, experiment_store
+from core.evaluation import background, experiment_store
 from core.evaluation.experiment import perform, prepare
-from core.evaluation.journal import JOURNAL, alone
+from core.evaluation.outcome import JOURNAL, alone
 from core.evaluation.spec import Spec
 from tests.fakes import FakeEngine, ScriptedLLM
 
@@ -231,13 +231,13 @@ def test_an_error_of_the_work_is_told(engine, spec, monkeypatch):
 
 def test_one_that_another_process_is_at_is_under_way(engine, spec):
     one = ended(background.begin(engine, "first", spec))
-    assert experiment_index.now(engine, experiment_index.entry(one.folder)).state == "finished"
+    assert background.now(engine, background.entry(one.folder)).state == "finished"
     with alone(one.folder):
-        there = experiment_index.now(engine, experiment_index.entry(one.folder))
+        there = background.now(engine, background.entry(one.folder))
         assert (there.state, there.why) == ("under way", "another process is running it")
         with pytest.raises(BadInput, match="wait until it ends"):
             experiment_store.remove(engine.settings, "first")
-    assert experiment_index.now(engine, experiment_index.entry(one.folder)).state == "finished"
+    assert background.now(engine, background.entry(one.folder)).state == "finished"
 
 
 def test_weights_fitted_on_the_questions_asked_are_told(engine, spec, monkeypatch):

@@ -16,7 +16,7 @@ from core.cli import corpora, main
 from core.domain import settings as settings_module
 from core.domain.settings import Settings
 from core.evaluation.outcome import Outcome
-from core.evaluation.outside import remarks
+from core.evaluation.scoring import outside_remarks
 from core.routes import registry
 from tests.fakes import TEXTS, FakeEngine
 from tests.loopback import http, loopback
@@ -164,6 +164,6 @@ def test_eval_measures_it_and_tells_strangers(
 
 def test_labelled_strangers_are_counted() -> None:
     outcomes = {"q": {"mine": Outcome("ok", 1.0, (("unmatched:a", 1.0), ("b", 0.5)))}}
-    (told,) = remarks(outcomes, ["mine", "bm25"], {"q": {"unmatched:a": 2}})
+    (told,) = outside_remarks(outcomes, ["mine", "bm25"], {"q": {"unmatched:a": 2}})
     assert "1 of 1 are labelled" in told
-    assert remarks({"q": {"mine": Outcome("ok", 1.0, (("b", 0.5),))}}, ["mine"], {}) == []
+    assert outside_remarks({"q": {"mine": Outcome("ok", 1.0, (("b", 0.5),))}}, ["mine"], {}) == []

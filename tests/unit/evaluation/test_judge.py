@@ -13,13 +13,13 @@ from core.analysis.metrics import by_question
 from core.domain.background_job import jobs
 from core.domain.errors import BadInput, ModelTimedOut, Unavailable
 from core.domain.types import Query, Turn
-from core.evaluation import judged_ranges as ranges
+from core.evaluation import text
 from core.evaluation.judge import filling, measure, source
 from core.evaluation.judge import record as records
 from core.evaluation.judge.measure import choose, graded, part
 from core.evaluation.judge.source import Labels
-from core.evaluation.kappa import kappa
 from core.evaluation.outcome import Outcome
+from core.evaluation.statistics import kappa
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.parcels import COUNT, QUESTIONS, TEXTS, blind, labelled, passages, people, right
 
@@ -361,12 +361,12 @@ def test_both_ends_are_the_metrics_over_the_labels_of_people_and_of_both(engine)
     assert block["orders"]["precision@5"]["swapped"] == []
     assert block["orders"]["recall@10"]["swapped"] == []
     assert (block["judged"], block["relevant"]) == (filled.judged, 20)
-    assert ranges.ends_of(block, "a", "recall@10") == (1.0, 0.5), (
+    assert text.ends_of(block, "a", "recall@10") == (1.0, 0.5), (
         "what a route does not find is missed once it is known to be relevant"
     )
-    assert ranges.ends_of(block, "a", "map") is None
-    assert ranges.ends_of(None, "a", "ndcg@10") is None
-    assert "kappa with people is 1.00 [1.00, 1.00]" in ranges.said(block)
+    assert text.ends_of(block, "a", "map") is None
+    assert text.ends_of(None, "a", "ndcg@10") is None
+    assert "kappa with people is 1.00 [1.00, 1.00]" in text.judge_said(block)
 
 
 def test_a_change_of_the_order_is_said(engine):
@@ -378,11 +378,11 @@ def test_a_change_of_the_order_is_said(engine):
     filled = fill(engine, some, found, made)
     block = filling.block(some, found, ["a", "b"], made, filled)
     assert block["orders"]["mrr@10"]["swapped"] == [["a", "b"]]
-    said = ranges.order_said(block, "mrr@10", str.upper)
+    said = text.order_said(block, "mrr@10", str.upper)
     assert said == "The order of the routes by MRR@10 changes within the ranges: A and B swap places."
-    assert "is the same at both ends" in ranges.order_said(block, "hit@10")
-    assert "looks deeper than the 10 passages" in ranges.order_said(block, "map")
-    assert len(ranges.lines(block, "mrr@10")) == 4
+    assert "is the same at both ends" in text.order_said(block, "hit@10")
+    assert "looks deeper than the 10 passages" in text.order_said(block, "map")
+    assert len(text.judge_lines(block, "mrr@10")) == 4
 
 
 def test_what_gets_no_grade_counts_as_not_relevant_and_is_told(engine):
@@ -397,10 +397,10 @@ def test_what_gets_no_grade_counts_as_not_relevant_and_is_told(engine):
     filled = fill(engine, some, {"q00": {"a": strange, "b": failed}}, made)
     assert (filled.judged, filled.unscored, filled.unknown) == (0, 2, 1)
     block = filling.block(some, {"q00": {"a": strange, "b": failed}}, ["a", "b"], made, filled)
-    low, high = ranges.ends_of(block, "a", "ndcg@10")
+    low, high = text.ends_of(block, "a", "ndcg@10")
     assert low == high
     assert "b" not in block["routes"]
-    assert "3 got no grade" in ranges.said(block)
+    assert "3 got no grade" in text.judge_said(block)
 
 
 def test_a_stopped_filling_gives_nothing(engine):

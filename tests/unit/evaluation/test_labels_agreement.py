@@ -9,7 +9,6 @@ from scipy.stats import bootstrap
 from sklearn.metrics import cohen_kappa_score
 
 from core.domain.types import Passage, Query
-from core.evaluation import kappa as kappas
 from core.evaluation import statistics
 from core.evaluation.dataset import Question
 from core.evaluation.labels import agreement, queue
@@ -79,7 +78,7 @@ def test_kappa_equals_scikit_learns_where_it_is_defined(pairs):
 
 @pytest.mark.slow
 def test_the_interval_of_kappa_is_that_of_scikit_learns_kappa_over_drawn_questions(monkeypatch):
-    monkeypatch.setattr(kappas, "RESAMPLES", 300)
+    monkeypatch.setattr(statistics, "RESAMPLES", 300)
     drawn = random.Random(3)
     both = [
         (str(n), g := drawn.randrange(4), g if drawn.random() < 0.7 else drawn.randrange(4))

@@ -8,10 +8,10 @@ import pytest
 from core.cli import main
 from core.domain.errors import BadInput
 from core.domain.machine import here
-from core.evaluation import experiment_store, machines, report
+from core.evaluation import costs, experiment_store, report
+from core.evaluation.costs import MachineKind
 from core.evaluation.experiment import Prepared, perform
-from core.evaluation.journal import JOURNAL
-from core.evaluation.machines import Kind
+from core.evaluation.outcome import JOURNAL
 from core.evaluation.release.criteria import Criteria, command
 from core.evaluation.release.gate import decide
 from core.evaluation.release.measured import find, of_evaluation
@@ -33,14 +33,14 @@ def mixed(folder):
     """30 questions on fast machines, 10 on a slow one."""
     many = [on(FAST, f"f{n % 2}") for n in range(30)] + [on(SLOW, "s", ms=90.0) for _ in range(10)]
     found = evaluation(folder, {"one": many, "two": many})
-    return evaluation(folder, {"one": many, "two": many}, more=machines.figures(found.outcomes.values()))
+    return evaluation(folder, {"one": many, "two": many}, more=costs.machine_figures(found.outcomes.values()))
 
 
 def test_the_kinds_of_machine_are_counted(tmp_path):
-    found = machines.kinds(mixed(tmp_path).outcomes.values())
-    assert found == (Kind(FAST, 2, 30), Kind(SLOW, 1, 10))
-    stored = machines.figures(mixed(tmp_path).outcomes.values())["machines"]
-    assert tuple(Kind(**one) for one in stored) == found
+    found = costs.machine_kinds(mixed(tmp_path).outcomes.values())
+    assert found == (MachineKind(FAST, 2, 30), MachineKind(SLOW, 1, 10))
+    stored = costs.machine_figures(mixed(tmp_path).outcomes.values())["machines"]
+    assert tuple(MachineKind(**one) for one in stored) == found
 
 
 def test_every_outcome_says_where_its_time_was_measured(tmp_path):
@@ -59,7 +59,7 @@ def test_every_outcome_says_where_its_time_was_measured(tmp_path):
 def test_an_older_journal_has_no_machines_and_is_of_one_kind(tmp_path):
     old = [outcome(1)] * 30
     found = evaluation(tmp_path, {"one": old, "two": old})
-    assert machines.kinds(found.outcomes.values()) == (Kind(machines.UNKNOWN, 1, 30),)
+    assert costs.machine_kinds(found.outcomes.values()) == (MachineKind(costs.UNKNOWN, 1, 30),)
     assert of_evaluation(found).unlike == ""
 
 
@@ -70,10 +70,10 @@ def test_a_report_says_on_how_many_machines_of_what_kind(tmp_path):
     assert f"30 questions on 2 machines ({FAST})" in page
     alike = [on(FAST, f"f{n % 3}") for n in range(6)]
     like = evaluation(tmp_path / "like", {"one": alike, "two": alike})
-    said = machines.sentences(machines.figures(like.outcomes.values()))
+    said = costs.machine_sentences(costs.machine_figures(like.outcomes.values()))
     assert said == [f"Times were measured on 3 machines of one kind: {FAST}."]
     one = evaluation(tmp_path / "one", {"one": alike[:1], "two": alike[:1]})
-    assert machines.sentences(machines.figures(one.outcomes.values())) == []
+    assert costs.machine_sentences(costs.machine_figures(one.outcomes.values())) == []
 
 
 def test_a_release_decision_refuses_times_of_unlike_machines_and_says_why(tmp_path):

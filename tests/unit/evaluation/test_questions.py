@@ -18,8 +18,8 @@ from core.domain.types import Query
 from core.evaluation import dataset
 from core.evaluation.dataset import Generated, Question
 from core.evaluation.labels import desk, final
-from core.evaluation.questions import checks, draw, label_set, question_file, review
-from core.evaluation.questions.generate import FUTILE, generate
+from core.evaluation.questions import label_set, question_file, write
+from core.evaluation.questions.generate import FUTILE, generate, passages
 from core.evaluation.questions.write import KINDS
 from core.store import Store
 from tests.fakes import FakeEngine, HashEmbedder, ScriptedLLM
@@ -110,7 +110,7 @@ def test_passages_come_from_every_document_before_any_comes_twice(tmp_path):
         f"d{n}:{k}-{k + 9}": f"{city} {k} " + "word " * 20 for n, city in enumerate(CITIES) for k in range(3)
     }
     corpus = FakeEngine(tmp_path, texts=texts).corpus("tiny")
-    drawn = [one.passage.doc_id for one in draw.passages(corpus, seed=1)]
+    drawn = [one.passage.doc_id for one in passages(corpus, seed=1)]
     assert len(drawn) == 30
     for start in (0, 10, 20):
         assert len(set(drawn[start : start + 10])) == 10
@@ -224,7 +224,7 @@ def file(tmp_path):
 
 def typed(file, *lines, who="Ada"):
     out = io.StringIO()
-    review.review(file, who, io.StringIO("\n".join(lines)), out)
+    question_file.review(file, who, io.StringIO("\n".join(lines)), out)
     return out.getvalue()
 
 
@@ -277,16 +277,16 @@ def test_forty_decisions_from_four_threads_are_all_kept(file):
 def test_ids_are_decided_without_asking_and_unknown_ones_change_nothing(file):
     ids = [line["id"] for line in question_file.read(file)]
     with pytest.raises(BadInput, match="no question 'nobody'"):
-        review.decide_all(file, "Ada", [ids[0], "nobody"], [])
+        question_file.decide_all(file, "Ada", [ids[0], "nobody"], [])
     with pytest.raises(BadInput, match="both"):
-        review.decide_all(file, "Ada", [ids[0]], [ids[0]])
+        question_file.decide_all(file, "Ada", [ids[0]], [ids[0]])
     assert question_file.states(question_file.read(file))["proposed"] == 4
-    review.decide_all(file, "Ada", [], [ids[1]], every=True)
+    question_file.decide_all(file, "Ada", [], [ids[1]], every=True)
     assert question_file.states(question_file.read(file)) == {"proposed": 0, "accepted": 3, "dropped": 1}
 
 
 def test_what_is_shown_holds_no_command_for_the_terminal(tmp_path):
-    assert review.printable("a\x1b[2Jb\x07") == "a [2Jb "
+    assert question_file.printable("a\x1b[2Jb\x07") == "a [2Jb "
 
 
 @pytest.mark.parametrize(
@@ -333,13 +333,13 @@ def test_figures_say_what_they_are_made_of():
 
 @given(st.text(st.characters(categories=("L", "N", "P", "Z")), max_size=80))
 def test_a_question_of_any_text_is_judged(text):
-    assert isinstance(checks.form(text, ["The depot is open."]), str)
+    assert isinstance(write.form(text, ["The depot is open."]), str)
 
 
 def test_a_question_that_is_its_passage_is_copied():
     passage = "The depot in Lindow is open until nine o'clock in the evening."
-    assert checks.copied("The depot in Lindow is open until nine?", passage)
-    assert not checks.copied("How late is the depot in Lindow open?", passage)
+    assert write.copied("The depot in Lindow is open until nine?", passage)
+    assert not write.copied("How late is the depot in Lindow open?", passage)
 
 
 def test_every_kind_has_its_prompt_and_is_named_as_in_the_sets():

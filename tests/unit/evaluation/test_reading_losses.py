@@ -9,7 +9,7 @@ from core.domain.settings import Settings
 from core.domain.types import RouteResult
 from core.evaluation import sets
 from core.evaluation.dataset import Evidence, Written
-from core.evaluation.reading_losses import fates, find, is_lost, losses
+from core.evaluation.labels_file import fates, find, is_lost, losses
 from tests.fakes import HashEmbedder
 from tests.realistic import COUNCIL, STORY, files
 

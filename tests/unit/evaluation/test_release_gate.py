@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from core.domain.errors import BadInput
 from core.evaluation import summary
-from core.evaluation.pairs import EVERY, family_level
-from core.evaluation.pairs import losses as losses_of
+from core.evaluation.comparison import EVERY, family_level
+from core.evaluation.comparison import losses as losses_of
 from core.evaluation.release.checks import LABEL_MORE, candidate
 from core.evaluation.release.criteria import Criteria, command
 from core.evaluation.release.gate import decide

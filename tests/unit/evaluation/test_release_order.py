@@ -6,7 +6,7 @@ import pytest
 
 from core.domain.errors import BadInput
 from core.domain.settings import Settings
-from core.evaluation.pairs import Difference
+from core.evaluation.comparison import Difference
 from core.evaluation.release.checks import candidate
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.gate import decide

@@ -11,27 +11,30 @@ from core.domain.errors import BadInput
 from core.domain.types import Query
 from core.evaluation import runner
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.routing import CLASS_OF, block, confusion, regret, seen_in_training
+from core.evaluation.oracle import CLASS_OF, routing, seen_in_training
 from core.evaluation.summary import summarise
 from tests.fakes import FakeEngine
 
 MODES = {"a": "plain", "b": "abstract", "c": "multi_hop", "d": "multi_hop", "e": "no_answer", "f": "plain"}
 
 
+def confusion(chosen, modes):
+    return routing(chosen, modes, {}, "router", "m")
+
+
 def test_a_confusion_by_hand():
     found = confusion({"a": "plain", "b": "conceptual", "c": "plain", "d": "complex", "e": "plain"}, MODES)
     rows = {
-        label: dict(zip(CLASSES, row, strict=True)) for label, row in zip(CLASSES, found.counts, strict=True)
+        label: dict(zip(CLASSES, row, strict=True))
+        for label, row in zip(CLASSES, found["confusion"], strict=True)
     }
     assert rows["plain"]["plain"] == rows["conceptual"]["conceptual"] == rows["complex"]["complex"] == 1
     assert rows["complex"]["plain"] == 1
-    assert (found.asked, found.left_out) == (4, 2)
-    assert found.accuracy == 0.75
-    assert found.recall() == dict.fromkeys(CLASSES) | {"plain": 1.0, "conceptual": 1.0, "complex": 0.5}
+    assert (found["asked"], found["left_out"], found["accuracy"]) == (4, 2, 0.75)
 
 
 def test_nothing_chosen_has_no_accuracy():
-    assert confusion({}, MODES).accuracy is None
+    assert confusion({}, MODES)["accuracy"] is None
     with pytest.raises(BadInput, match="a: 'odd' is no class; there are: no_retrieval"):
         confusion({"a": "odd"}, MODES)
 
@@ -47,8 +50,8 @@ def test_a_confusion_is_scikit_learns(pairs):
     )
     truth, taken = [CLASS_OF[mode] for mode, _ in pairs], [one for _, one in pairs]
     expected = metrics.confusion_matrix(truth, taken, labels=list(CLASSES))
-    assert np.array_equal(np.array(found.counts), expected)
-    assert found.accuracy == pytest.approx(metrics.accuracy_score(truth, taken))
+    assert np.array_equal(np.array(found["confusion"]), expected)
+    assert found["accuracy"] == pytest.approx(metrics.accuracy_score(truth, taken))
 
 
 def test_regret_by_hand():
@@ -58,15 +61,15 @@ def test_regret_by_hand():
         "3": {"router": 0.25, "bm25": 0.0, "dense": 1.0},
         "4": {"bm25": 1.0},
     }
-    found = regret(values, "router")
-    assert found.by_question == {"1": 0.25, "2": 0.0, "3": 0.75}
-    assert found.mean == pytest.approx(1 / 3)
-    assert found.best == {"router": 1, "bm25": 2, "dense": 1}
-    low, high = found.interval
-    assert 0 <= low < found.mean < high <= 1
-    assert regret({"1": {"router": 1.0}}, "router").interval == (0.0, 1.0), "one question excludes nothing"
-    with pytest.raises(BadInput, match="'other' has no value on any of 4 questions"):
-        regret(values, "other")
+    found = routing({}, {}, values, "router", "m")["regret"]
+    assert (found["mean"], found["n"]) == (pytest.approx(1 / 3), 3)
+    assert found["best"] == {"router": 1, "bm25": 2, "dense": 1}
+    low, high = found["ci95"]
+    assert 0 <= low < found["mean"] < high <= 1
+    alone = routing({}, {}, {"1": {"router": 1.0}}, "router", "m")
+    assert alone["regret"]["ci95"] == [0.0, 1.0], "one question excludes nothing"
+    assert "standing" not in alone
+    assert "regret" not in routing({}, {}, values, "other", "m")
 
 
 @given(
@@ -76,19 +79,19 @@ def test_regret_by_hand():
 )
 def test_no_regret_is_below_nothing(given_values):
     values = {key: dict(zip("abc", row, strict=True)) for key, row in given_values.items()}
-    found = regret(values, "a")
-    assert all(0 <= lost <= 1 for lost in found.by_question.values())
-    assert sum(found.best.values()) >= len(values)
+    found = routing({}, {}, values, "a", "m")["regret"]
+    assert 0 <= found["mean"] <= 1
+    assert sum(found["best"].values()) >= found["n"] == len(values)
 
 
 def test_what_an_evaluation_tells_of_a_router():
     values = {"a": {"adaptive": 0.5, "bm25": 1.0}, "b": {"adaptive": 1.0, "bm25": 0.0}, "c": {"bm25": 1.0}}
-    told = block({"a": "plain", "b": "plain"}, MODES, values, "adaptive", "ndcg@10")
+    told = routing({"a": "plain", "b": "plain"}, MODES, values, "adaptive", "ndcg@10")
     assert told["accuracy"] == 0.5
     assert told["confusion"][CLASSES.index("conceptual")][CLASSES.index("plain")] == 1
     assert told["regret"]["mean"] == 0.25
     assert told["regret"]["best"] == {"bm25": 1, "adaptive": 1}
-    assert "regret" not in block({"a": "plain"}, MODES, {}, "adaptive", "ndcg@10")
+    assert "regret" not in routing({"a": "plain"}, MODES, {}, "adaptive", "ndcg@10")
 
 
 def test_figures_of_a_set_that_was_trained_on_come_with_those_held_out():

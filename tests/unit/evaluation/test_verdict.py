@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 from scipy.stats import t
 
 from core.evaluation import statistics
+from core.evaluation.comparison import from_summary, pair
 from core.evaluation.costs import Cost, cheapest_first, costs_more
-from core.evaluation.deciding import by_values, read
-from core.evaluation.pairs import from_summary, pair
-from core.evaluation.verdict import Option, decide, details, headline
+from core.evaluation.verdict import Option, Verdict, by_values, decide, details, headline
 
 
 def cost(ms=10.0, **more):
@@ -180,7 +180,7 @@ def test_what_ships_is_what_a_second_implementation_allows(data, routes, n, marg
         assert found.decision == "undecided"
     looser = verdict(columns, margin=min(1.0, margin * 1.5))
     assert looser.chosen is not None or found.chosen is None, "a wider margin ships no less"
-    assert read(json.loads(json.dumps(found.document()))) == found
+    assert TypeAdapter(Verdict).validate_python(json.loads(json.dumps(found.document()))) == found
 
 
 def test_a_comparison_that_is_not_known_is_never_a_pass():

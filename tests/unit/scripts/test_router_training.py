@@ -15,7 +15,7 @@ from core.corpus.source import Source
 from core.domain.errors import BadInput
 from core.domain.types import Query, Turn
 from core.evaluation.dataset import Question
-from core.evaluation.routing import mistakes, standing
+from core.evaluation.oracle import mistakes, standing
 from scripts.router_cases import Case, cases, check, kind_of
 from scripts.router_training import (
     STRENGTH,

@@ -12,7 +12,7 @@ from core.domain.errors import BadInput, ModelFailed, Unavailable
 from core.domain.needs import Need
 from core.domain.types import Query
 from core.engine.request import Request
-from core.evaluation.reading_losses import best_sentence, survived
+from core.evaluation.labels_file import best_sentence, survived
 from core.routes.registry import routes
 from core.steps.refine import cut, numbers, tokens
 from tests.fakes import FakeEngine, HashEmbedder, ScriptedLLM

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from core.evaluation import effects, finding
+from core.evaluation import comparison, finding
 from tests.runs import HOSTILE
 from ui.charts.heatmaps import cell, confusion, mode_heatmap, scored
 from ui.charts.intervals import of_findings
@@ -16,7 +16,7 @@ NAMES = {"a": "Route A", "b": "Route B", "c": "Route C", "d": "Route D"}
 def compared():
     """One better, one worse, one not told apart, of 40 questions each."""
     wobble = [0.01 * (n % 5 - 2) for n in range(40)]
-    return effects.family(
+    return comparison.family(
         {"b": [0.2 + w for w in wobble], "c": [-0.2 + w for w in wobble], "d": [5 * w for w in wobble]}
     )
 
@@ -37,7 +37,7 @@ def test_a_forest_has_a_line_each_with_its_interval_the_best_on_top():
 
 
 def test_a_forest_of_one_time_has_no_interval():
-    found = effects.family({"b": [5.0]})
+    found = comparison.family({"b": [5.0]})
     assert found["b"]["ci95"] is None
     figure = of_findings([finding.compared(found["b"], "B", "A", "m")])
     assert figure.data[0].error_x.array[0] == 0

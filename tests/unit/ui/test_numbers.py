@@ -3,7 +3,7 @@
 import plotly.graph_objects as go
 import pytest
 
-from core.evaluation.pairs import pair
+from core.evaluation.comparison import pair
 from core.evaluation.verdict import Verdict
 from tests.runs import HOSTILE, make_run
 from ui.app.plot import MAX_ROWS, as_table
