@@ -1,71 +1,60 @@
-"""How many labels a decision needs, by the order of grading: `python -m bench.labelling NAME`.
+"""How many labels a decision needs, by the order of grading: `python -m bench.labelling NAME [QUESTIONS]`.
 
 NAME is a saved evaluation of questions whose labels are taken as the truth. Each round draws some of its
 questions, pools the first ten passages of every route, and lets an annotator grade a part of the pool; an
-ungraded passage counts as not relevant. The decision (its kind, and the route to ship or the best so far) is
-compared with that of the whole pool.
+ungraded passage counts as not relevant. The decision (its kind, and the route that ships) is compared with
+that of the whole pool, and so is the route to ship or the best so far: it may be 0.01 nDCG@10 behind the best
+by the whole pool. At the end the annotator stops as the Label page proposes, or after half of the pool.
 """
 
 from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from math import log2
+from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from core.domain import settings
 from core.evaluation import experiment_store
-from core.evaluation.comparison import Difference, pair
-from core.evaluation.costs import Cost
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.labels.pool import CONTROLS, DEPTH
-from core.evaluation.labels.queue import spread
-from core.evaluation.verdict import Option
-from core.evaluation.verdict import decide as decide_by_pairs
+from core.evaluation.labels.settled import EVERY, TOLERANCE, Contest
+from core.store.labels import Pair
 
 QUESTIONS, ROUNDS, SEED = 20, 100, 7
-SHARES = (0.1, 0.2, 0.3, 0.4, 0.6)
+SHARES = (0.1, 0.2, 0.3, 0.4, 0.5)
 SECONDS = 6.0  # a grade, for the minutes
-Ranks = Mapping[str, Mapping[str, int]]  # passage -> route -> rank
-Pool = Mapping[str, Ranks]  # question -> its ranks
-Place = tuple[str, str]  # question and passage
+Truth = Callable[[Pair], int]
 
 
-def pooled(evaluation: Evaluation, routes: Sequence[str], question: str) -> Ranks:
-    """Return the ranks of the passages that some route has among its first ten."""
-    ranks: dict[str, dict[str, int]] = {}
-    for route in routes:
-        for at, (id, _) in enumerate(evaluation.outcomes[question][route].hits[:DEPTH], 1):
-            ranks.setdefault(id, {})[route] = at
-    return ranks
+def pooled(evaluation: Evaluation, routes: Sequence[str], questions: Sequence[str]) -> Contest:
+    """Return the passages that some route has among its first ten, with their ranks."""
+    pool: dict[Pair, dict[str, int]] = {}
+    for question in questions:
+        for route in routes:
+            for at, (id, _) in enumerate(evaluation.outcomes[question][route].hits[:DEPTH], 1):
+                pool.setdefault((question, id), {})[route] = at
+    ms = {route: evaluation.figures["routes"][route]["p50_ms"] for route in routes}
+    return Contest(pool, ms)
 
 
-def uniform(
-    pool: Pool, _routes: Sequence[str], _truth: Callable[[Place], int], draw: random.Random
-) -> list[Place]:
+def uniform(contest: Contest, _truth: Truth, draw: random.Random) -> list[Pair]:
     """Return the pool in random order."""
-    pairs = [(question, id) for question, ranks in pool.items() for id in ranks]
-    draw.shuffle(pairs)
-    return pairs
+    return draw.sample(contest.pairs, len(contest.pairs))
 
 
-def move_to_front(
-    pool: Pool, routes: Sequence[str], truth: Callable[[Place], int], draw: random.Random
-) -> list[Place]:
+def move_to_front(contest: Contest, truth: Truth, draw: random.Random) -> list[Pair]:
     """Return the order of move-to-front pooling (Cormack et al. 1998): a list keeps its turn while it finds
     relevant passages; else the next one follows. Lists are those of all questions.
     """
-    lists = [
-        [
-            (question, id)
-            for id in sorted(ranks, key=lambda id: ranks[id].get(route, 99))
-            if route in ranks[id]
-        ]
-        for question, ranks in pool.items()
-        for route in routes
-    ]
+    lists = []
+    for column in contest.discounts.T:
+        for question in range(contest.questions):
+            found = np.flatnonzero((contest.asked == question) & (column > 0))
+            lists.append([contest.pairs[at] for at in found[np.argsort(-column[found])]])
     draw.shuffle(lists)
-    order: dict[Place, None] = {}
+    order: dict[Pair, None] = {}
     while lists:
         one = lists.pop(0)
         while one:
@@ -78,87 +67,71 @@ def move_to_front(
     return list(order)
 
 
-def disagreement(
-    pool: Pool, routes: Sequence[str], _truth: Callable[[Place], int], _draw: random.Random
-) -> list[Place]:
+def disagreement(contest: Contest, _truth: Truth, _draw: random.Random) -> list[Pair]:
     """Return the passages first whose ranks differ most between the routes."""
-    weights = {(q, id): spread(by, routes) for q, ranks in pool.items() for id, by in ranks.items()}
-    return sorted(weights, key=lambda pair: -weights[pair])
+    return contest.order()
 
 
-def decide(
-    evaluation: Evaluation,
-    routes: Sequence[str],
-    pool: Pool,
-    truth: Callable[[Place], int],
-    graded: set[Place],
-) -> tuple[str, str | None]:
-    """Return the decision's kind and route by the graded passages alone."""
-    values: dict[str, dict[str, float]] = {route: {} for route in routes}
-    for question, ranks in pool.items():
-        grades = {id: truth((question, id)) for id in ranks if (question, id) in graded}
-        ideal = sorted(grades.values(), reverse=True)[:DEPTH]
-        best = sum(grade / log2(at + 1) for at, grade in enumerate(ideal, 1))
-        if not best:
-            continue
-        for route in routes:
-            found = sum(
-                grade / log2(ranks[id][route] + 1) for id, grade in grades.items() if route in ranks[id]
-            )
-            values[route][question] = found / best
-    options = [
-        Option(
-            route,
-            sum(column.values()) / len(column) if column else None,
-            len(column),
-            "passes",
-            Cost(None, None, evaluation.figures["routes"][route]["p50_ms"]),
-        )
-        for route, column in values.items()
-    ]
-
-    def compared(route: str, other: str) -> Difference | None:
-        mine, theirs = values[route], values[other]
-        return pair(route, other, [mine[q] - theirs[q] for q in mine if q in theirs])
-
-    verdict = decide_by_pairs(options, compared)
-    best_so_far = verdict.best_so_far
-    return verdict.decision, verdict.chosen or (best_so_far.route if best_so_far else None)
-
-
-def main(name: str) -> None:
+def main(name: str, questions: int = QUESTIONS) -> None:
     """Print, for each order and share of the pool, how often the decision is that of the whole pool."""
     evaluation = experiment_store.opened(experiment_store.place(settings.current(), name))
     routes = [one for one in evaluation.routes if one not in CONTROLS]
     qrels = evaluation.labelled.qrels
     asked = [q for q in evaluation.outcomes if evaluation.labelled.labelled(q)]
     draw = random.Random(SEED)
-    same = {(order.__name__, share): 0 for order in ORDERS for share in SHARES}
-    sizes = []
+    same = {(order.__name__, share): [0, 0] for order in ORDERS for share in SHARES}
+    sizes, stops, stopped = [], [], [0, 0]
 
-    def truth(place: Place) -> int:
+    def truth(place: Pair) -> int:
         return qrels[place[0]].get(place[1], 0)
 
     for _ in range(ROUNDS):
-        pool = {q: pooled(evaluation, routes, q) for q in draw.sample(asked, min(QUESTIONS, len(asked)))}
-        every = {(q, id) for q, ranks in pool.items() for id in ranks}
+        contest = pooled(evaluation, routes, draw.sample(asked, min(questions, len(asked))))
+        every = {one: truth(one) for one in contest.pairs}
         sizes.append(len(every))
-        whole = decide(evaluation, routes, pool, truth, every)
+        whole, means = contest.standing(contest.grades(every)), contest.scores(contest.grades(every)).mean(0)
+
+        def agrees(given: Sequence[Pair]) -> tuple[bool, bool]:
+            """Compare the decision, and the route, by some of the grades with those by all."""
+            found = contest.standing(contest.grades({one: every[one] for one in given}))  # noqa: B023
+            ships = whole.kind in ("ship", "equivalent")  # noqa: B023
+            decided = found.kind == whole.kind and (not ships or found.route == whole.route)  # noqa: B023
+            if found.route is None:
+                return decided, False
+            behind = means.max() - means[contest.routes.index(found.route)]  # noqa: B023
+            return decided, bool(behind <= TOLERANCE)
+
         for order in ORDERS:
-            pairs = order(pool, routes, truth, draw)
+            pairs = order(contest, truth, draw)
             for share in SHARES:
-                graded = set(pairs[: round(share * len(pairs))])
-                same[order.__name__, share] += decide(evaluation, routes, pool, truth, graded) == whole
-    size = sum(sizes) / len(sizes)
-    minutes = size * SECONDS / 60
-    lines = [f"{name}: {QUESTIONS} questions, {size:.0f} passages, {minutes:.0f} minutes, {ROUNDS} rounds"]
+                for at, one in enumerate(agrees(pairs[: round(share * len(pairs))])):
+                    same[order.__name__, share][at] += one
+        pairs = contest.order()
+        given = 0
+        while given < len(pairs) / 2:
+            given = min(given + EVERY, len(pairs))
+            if contest.settled(contest.grades({one: every[one] for one in pairs[:given]})):
+                break
+        stops.append(given)
+        for at, one in enumerate(agrees(pairs[:given])):
+            stopped[at] += one
+    size, stop = sum(sizes) / ROUNDS, sum(stops) / ROUNDS
+    lines = [
+        f"{name}: {questions} questions, {size:.0f} passages, {size * SECONDS / 60:.0f} minutes, "
+        f"{ROUNDS} rounds; decision / route within {TOLERANCE}"
+    ]
     for order in ORDERS:
-        cells = (f"{share:.0%}: {same[order.__name__, share] / ROUNDS:.0%}" for share in SHARES)
+        cells = (
+            f"{share:.0%}: " + "/".join(f"{one / ROUNDS:.0%}" for one in same[order.__name__, share])
+            for share in SHARES
+        )
         lines.append(f"{order.__name__:14} {' '.join(cells)}")
+    shares = "/".join(f"{one / ROUNDS:.0%}" for one in stopped)
+    lines.append(f"early stop     {stop:.0f} passages, {stop * SECONDS / 60:.0f} minutes: {shares}")
     sys.stdout.writelines(f"{line}\n" for line in lines)
 
 
 ORDERS = (uniform, move_to_front, disagreement)
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], *map(int, sys.argv[2:]))

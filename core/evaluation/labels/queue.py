@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
-from math import log2
-from statistics import median, pstdev
+from statistics import median
 
 from core.evaluation.labels.desk import Desk
+from core.evaluation.labels.settled import contest
 from core.store.codec import dumps, to_bytes
 from core.store.labels import Judgement, Pair
 
@@ -47,7 +47,7 @@ def order(desk: Desk, annotator: str, first: Sequence[str] = (), most: int | Non
     With `most`, that many passages on which the routes differ most come before all others, instead.
     """
     if most is not None:
-        wanted = decisive(desk, most)
+        wanted = frozenset(contest(desk).order()[:most])
         whole = order(desk, annotator)
         return (*(p for p in whole if p in wanted), *(p for p in whole if p not in wanted))
     judged = {one.pair for one in desk.current if one.source != "model"}
@@ -58,16 +58,6 @@ def order(desk: Desk, annotator: str, first: Sequence[str] = (), most: int | Non
     return (*begin, *((id, passage) for id in rest for passage in shuffled(desk, id, annotator)))
 
 
-def decisive(desk: Desk, most: int) -> frozenset[Pair]:
-    """Return the `most` passages of the pool on whose ranks the routes that filled it differ most."""
-    weights: dict[Pair, float] = {}
-    for question, pool in desk.pool.items():
-        routes = sorted({route for one in pool.values() for route, _ in one.found})
-        for passage, one in pool.items():
-            weights[question, passage] = spread(dict(one.found), routes) if routes else 0.0
-    return frozenset(sorted(weights, key=lambda pair: -weights[pair])[:most])
-
-
 def seconds_a_grade(desk: Desk, annotator: str) -> float | None:
     """Return the median time between one judgement of a person and the next, pauses left out; None if there
     are too few to tell.
@@ -76,13 +66,6 @@ def seconds_a_grade(desk: Desk, annotator: str) -> float | None:
     gaps = [(later - sooner).total_seconds() for sooner, later in pairwise(sorted(times))]
     known = [gap for gap in gaps if 0 < gap < PAUSE_S]
     return median(known) if len(known) >= ENOUGH else None
-
-
-def spread(ranks: Mapping[str, int], routes: Sequence[str]) -> float:
-    """Return how much a passage's grade separates routes: the standard deviation, over `routes`, of the
-    discount of DCG at the passage's rank, 0 for a route that did not find it.
-    """
-    return pstdev(1 / log2(ranks[route] + 1) if route in ranks else 0.0 for route in routes)
 
 
 def shuffled(desk: Desk, question: str, annotator: str) -> list[str]:

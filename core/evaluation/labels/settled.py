@@ -1,0 +1,143 @@
+"""Grade first what separates the routes, and stop when more grades would change nothing.
+
+Missing grades are drawn at random 20 times: a passage is relevant as often as graded passages at
+like ranks are. The decision is settled if at least 19 completions leave its kind, and leave its route within
+0.01 nDCG@10 of the best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import log2
+
+import numpy as np
+import numpy.typing as npt
+
+from core.evaluation.costs import Cost
+from core.evaluation.labels.desk import Desk
+from core.evaluation.labels.final import final
+from core.evaluation.comparison import Difference, pair
+from core.evaluation.verdict import MIN_QUESTIONS, Kind, Option, decide
+from core.store.labels import Pair
+
+COMPLETIONS, AGREEING = 20, 19
+TOLERANCE = 0.01  # nDCG by which the route may be behind the best of a completion
+LEAST = 40  # grades before the share of relevant passages is known well enough to ask
+EVERY = 20  # grades from one check to the next
+BANDWIDTH = 0.1  # of the kernel over the mean discount of a passage: between ranks 5 and 10 of every route
+PRIOR = 2.0  # graded passages that the assumed share counts as
+TOP = 10
+UNGRADED = -1
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Ranks = Mapping[str, int]  # route -> the rank, from 1, at which it found a passage
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The decision by the grades so far; an ungraded passage counts as not relevant."""
+
+    kind: Kind
+    # to ship, or the best so far; None without a relevant passage
+    route: str | None
+
+
+class Contest:
+    """Compare routes by the passages of a pool. Arrays: `discounts` of DCG [passages, routes], 0 where a
+    route did not find the passage; `asked` [passages], the number of the passage's question.
+    """
+
+    def __init__(self, pool: Mapping[Pair, Ranks], ms: Mapping[str, float | None] | None = None) -> None:
+        self.pairs = tuple(pool)
+        self.routes = sorted({route for ranks in pool.values() for route in ranks})
+        self.discounts: Floats = np.array(
+            [[1 / log2(at[one] + 1) if one in at else 0.0 for one in self.routes] for at in pool.values()]
+        ).reshape(len(pool), len(self.routes))
+        numbers = {id: at for at, id in enumerate(dict.fromkeys(id for id, _ in pool))}
+        self.asked: Ints = np.array([numbers[id] for id, _ in pool], dtype=np.int64)
+        self.questions = len(numbers)
+        self._ms = ms or {}
+
+    def order(self) -> list[Pair]:
+        """Return the passages, those first whose grade separates the routes most: by the standard deviation
+        of the discounts over the routes.
+        """
+        apart = self.discounts.std(axis=1) if self.routes else np.zeros(len(self.pairs))
+        return [self.pairs[at] for at in np.argsort(-apart, kind="stable")]
+
+    def grades(self, given: Mapping[Pair, int]) -> Ints:
+        """Return the grades of the passages [passages]; UNGRADED where none is given."""
+        return np.array([given.get(one, UNGRADED) for one in self.pairs], dtype=np.int64)
+
+    def scores(self, grades: Ints) -> Floats:
+        """Return nDCG@10 [questions with a relevant passage, routes]."""
+        gains = np.maximum(grades, 0).astype(float)
+        found = np.zeros((self.questions, len(self.routes)))
+        np.add.at(found, self.asked, gains[:, None] * self.discounts)
+        best = np.array([_ideal(gains[self.asked == at]) for at in range(self.questions)])
+        return found[best > 0] / best[best > 0, None]
+
+    def standing(self, grades: Ints) -> Standing:
+        """Return the decision by these grades."""
+        scores = self.scores(grades)
+        n = len(scores)
+        if not n:
+            return Standing("undecided", None)
+        if n < MIN_QUESTIONS:  # too few to ship a route: the best so far is all there is
+            return Standing("undecided", self.routes[int(np.argmax(scores.mean(axis=0)))])
+        options = [
+            Option(name, float(column.mean()), n, "passes", Cost(None, None, self._ms.get(name)))
+            for name, column in zip(self.routes, scores.T, strict=True)
+        ]
+        columns = dict(zip(self.routes, scores.T, strict=True))
+
+        def compared(one: str, other: str) -> Difference | None:
+            return pair(one, other, (columns[one] - columns[other]).tolist())
+
+        verdict = decide(options, compared)
+        best = verdict.best_so_far
+        return Standing(verdict.decision, verdict.chosen or (best.route if best else None))
+
+    def settled(self, grades: Ints, seed: int = 0) -> bool:
+        """Return whether more grades would hardly change the decision."""
+        now, draw = self.standing(grades), np.random.default_rng(seed)
+        if now.route is None or (grades >= 0).sum() < min(LEAST, len(grades)):
+            return False
+        agreeing, mine = 0, self.routes.index(now.route)
+        for _ in range(COMPLETIONS):
+            completed = self._completed(grades, draw)
+            means = self.scores(completed).mean(axis=0)
+            agreeing += bool(
+                means.max() - means[mine] <= TOLERANCE and self.standing(completed).kind == now.kind
+            )
+        return agreeing >= AGREEING
+
+    def _completed(self, grades: Ints, draw: np.random.Generator) -> Ints:
+        """Return the grades with the missing ones drawn."""
+        height = self.discounts.mean(axis=1)
+        graded = grades >= 0
+        near = np.exp(-(((height[:, None] - height[graded][None]) / BANDWIDTH) ** 2) / 2)
+        assumed = np.clip(0.6 * height, 0.01, 0.6)
+        share = (PRIOR * assumed + near @ (grades[graded] > 0)) / (PRIOR + near.sum(axis=1))
+        gains = grades[grades > 0]
+        found = draw.random(len(grades)) < share
+        drawn = np.where(found, draw.choice(gains, len(grades)), 0)
+        return np.where(graded, grades, drawn)
+
+
+def contest(desk: Desk) -> Contest:
+    """Return the contest of the routes that filled a label set's pool."""
+    return Contest({(id, one): dict(desk.pool[id][one].found) for id, one in desk.pairs})
+
+
+def settled(desk: Desk) -> bool:
+    """Return whether more grades of a set would hardly change which route is best."""
+    given = {one: kept.grade for one, kept in final(desk).items() if kept.grade is not None}
+    found = contest(desk)
+    return len(found.routes) > 1 and found.settled(found.grades(given))
+
+
+def _ideal(gains: Floats) -> float:
+    best = np.sort(gains)[::-1][:TOP]
+    return float((best / np.log2(np.arange(len(best)) + 2)).sum())
