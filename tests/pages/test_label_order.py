@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from core.domain.types import Passage, Query
 from core.evaluation import experiment_store
+from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import label_next, queue
 from core.evaluation.labels.settled import contest
-from core.store.labels import Judgement
+from core.store.labels import Judgement, Pooled
 from tests.pages.reading import address, shown
 from tests.released import evaluation, outcome
 
@@ -65,7 +67,8 @@ def test_the_passages_that_routes_rank_apart_come_first_for_a_given_effort(visit
     assert sorted(whole) == sorted(queue.order(desk, "me"))
     app = visit("label.py", set=ready[0], minutes="15")
     assert not app.exception
-    assert "passages on which routes differ most come first, at 6.0 s a grade" in shown(app)
+    assert "Passages on which routes differ most come first" in shown(app)
+    assert "Shipping a route takes 25 questions" in shown(app)
     assert address(app, "minutes") == "15"
 
 
@@ -81,3 +84,21 @@ def test_the_pace_of_an_annotator_is_measured_without_pauses(engine, ready):
     )
     late = Judgement(*pair, "me", "person", "grade", 1, created="2026-01-01T12:00:00+00:00")
     assert queue.seconds_a_grade(replace(desk, judgements=(*said, late)), "me") == 4.0
+
+
+def test_it_says_when_more_grades_would_hardly_change_the_best_route(visit, engine):
+    """BM25 shows the one relevant passage first, dense at rank 10; 30 questions of 3 passages."""
+    asked = [Question(f"q{n}", Query(f"Question {n}?")) for n in range(30)]
+    desks.create(engine.store, "clear", "tiny", asked)
+    ranks = {"gold": (("bm25", 1), ("dense", 10)), "one": (("dense", 1),), "two": (("bm25", 10),)}
+    pool = {one.id: [Pooled(Passage(id, "doc", "", id), at) for id, at in ranks.items()] for one in asked}
+    desks.add_to_pool(engine.store, "clear", pool)
+    opened = {"set": "clear", "minutes": "15", "annotator": "anna"}
+    assert "You can stop" not in shown(visit("label.py", **opened))
+    for one in asked[:28]:
+        for id in ("gold", "one"):
+            said = Judgement(one.id, id, "anna", "person", "grade", int(id == "gold"))
+            desks.judge(engine.store, "clear", said)
+    app = visit("label.py", **opened)
+    assert "You can stop: more grades would hardly change which route is best (34 left)." in shown(app)
+    assert not app.exception

@@ -11,7 +11,7 @@ import streamlit as st
 from core.domain import people
 from core.domain.errors import RouteScopeError
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels import label_next, queue
+from core.evaluation.labels import label_next, queue, settled
 from core.evaluation.labels.desk import Desk, caught_up
 from core.evaluation.labels.pool import store_of
 from core.store import Store
@@ -51,6 +51,8 @@ class OpenSet:
     orders: dict[tuple[str, str, int], tuple[Pair, ...]] = field(default_factory=dict)
     # how many passages fit the effort, by annotator and minutes
     fits: dict[tuple[str, int], int] = field(default_factory=dict)
+    # the last check whether the decision is settled: at how many times EVERY grades, and the result
+    checked: tuple[int, bool] = (0, False)
 
     def most(self, who: str) -> int | None:
         """Return how many passages fit the annotator's minutes, at their own pace; None for no limit."""
@@ -59,6 +61,13 @@ class OpenSet:
             pace = queue.seconds_a_grade(self.desk, who) or USUAL_S
             self.fits[who, minutes] = max(1, int(60 * minutes / pace))
         return self.fits.get((who, minutes))
+
+    def settled(self) -> bool:
+        """Return whether more grades would hardly change the best route, as of the last EVERY grades."""
+        at = len(self.desk.current) // settled.EVERY
+        if self.checked[0] != at:
+            self.checked = at, settled.settled(self.desk)
+        return self.checked[1]
 
     def order(self, who: str) -> tuple[Pair, ...]:
         """Return `queue.order`, computed once so that it stays while somebody labels.

@@ -11,6 +11,7 @@ from core.evaluation.labels import desk as desks
 from core.evaluation.labels import queue
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.queue import onward
+from core.evaluation.verdict import MIN_QUESTIONS
 from core.store.labels import Judgement, Kind, Pair
 from ui.app import account, address, evaluated, say
 from ui.app.choice import choice
@@ -97,11 +98,20 @@ def _effort(now: OpenSet, who: str) -> None:
         return
     mine, first = now.desk.by(who), now.order(who)[:most]
     left = sum(pair not in mine for pair in first)
-    st.caption(
-        f"The {len(first)} passages on which routes differ most come first, at {60 * minutes / most:.1f} s a "
-        f"grade: {f'{left} left' if left else 'all are graded; you can stop here'}. Ungraded ones count as "
-        "not relevant."
-    )
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if now.settled() or not left:
+            st.caption(
+                f"You can stop: more grades would hardly change which route is best ({left} left)."
+                if left
+                else "All passages that fit the minutes are graded."
+            )
+            query = {"labels": now.desk.set.name}
+            st.page_link("evaluate.py", label="Evaluate routes on this set", query_params=query)
+        else:
+            pace = f"{left} left, {60 * minutes / most:.1f} s each"
+            st.caption(f"Passages on which routes differ most come first: {pace}.")
+        if (short := MIN_QUESTIONS - len(now.desk.pool)) > 0:
+            st.caption(f"Shipping a route takes {MIN_QUESTIONS} questions, {short} more than here.")
 
 
 def _order() -> None:

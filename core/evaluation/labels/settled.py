@@ -14,10 +14,10 @@ from math import log2
 import numpy as np
 import numpy.typing as npt
 
+from core.evaluation.comparison import Difference, pair
 from core.evaluation.costs import Cost
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.final import final
-from core.evaluation.comparison import Difference, pair
 from core.evaluation.verdict import MIN_QUESTIONS, Kind, Option, decide
 from core.store.labels import Pair
 
