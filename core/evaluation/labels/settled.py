@@ -76,7 +76,8 @@ class Contest:
         found = np.zeros((self.questions, len(self.routes)))
         np.add.at(found, self.asked, gains[:, None] * self.discounts)
         best = np.array([_ideal(gains[self.asked == at]) for at in range(self.questions)])
-        return found[best > 0] / best[best > 0, None]
+        scores: Floats = found[best > 0] / best[best > 0, None]
+        return scores
 
     def standing(self, grades: Ints) -> Standing:
         """Return the decision by these grades."""
