@@ -15,7 +15,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from core.domain import process_setup, settings, sign_in
+from core.domain import process_setup, settings, sign_in, system
 from core.domain.errors import RouteScopeError
 from ui.app.framework import Framework, sweeping
 from ui.app.markup import md
@@ -46,7 +46,7 @@ def told(error: Exception) -> bool:
 
 
 process_setup.settle()
-process_setup.conceal()
+system.conceal()
 process_setup.end_with_parent()
 
 

@@ -22,6 +22,7 @@ from hypothesis import settings
 
 import core.store
 from core.corpus import reading
+from core.domain import system
 from core.store.files import open_to_write
 
 settings.register_profile("everyday", deadline=None, max_examples=25, derandomize=True)
@@ -98,16 +99,16 @@ def kept_readers() -> Iterator[None]:
     idle: dict[Any, list[Any]] = {}
 
     def key(reader: reading.Reader) -> Any:
-        return reader._limits, sys.executable, *(os.environ.get(name) for name in reading.HANDED_ON)
+        return reader._limits, sys.executable, *(os.environ.get(name) for name in system.NEEDED)
 
     def start(reader: reading.Reader) -> Any:
         if reader._child is None and idle.get(key(reader)):
-            reader._child, reader._errors = idle[key(reader)].pop()
+            reader._child, reader._errors, reader._incoming = idle[key(reader)].pop()
         return BEGIN(reader)
 
     def leave(reader: reading.Reader, *_: object) -> None:
         if reader._child is not None and reader._child.poll() is None:
-            idle.setdefault(key(reader), []).append((reader._child, reader._errors))
+            idle.setdefault(key(reader), []).append((reader._child, reader._errors, reader._incoming))
             reader._child = None
         reader.close()
 
@@ -116,7 +117,7 @@ def kept_readers() -> Iterator[None]:
         patch.setattr(reading.Reader, "__exit__", leave)
         yield
     last = reading.Reader()
-    for last._child, last._errors in (kept for some in idle.values() for kept in some):
+    for last._child, last._errors, last._incoming in (kept for some in idle.values() for kept in some):
         last.close()
 
 

@@ -66,4 +66,6 @@ def _beir(home: Path) -> Path:
 
 
 def _write(file: Path, texts: dict[str, str]) -> None:
-    file.write_text("\n".join(json.dumps({"_id": id, "text": text}) for id, text in texts.items()))
+    file.write_text(
+        "\n".join(json.dumps({"_id": id, "text": text}) for id, text in texts.items()), encoding="utf-8"
+    )

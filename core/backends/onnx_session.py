@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from core.domain import system
+
 log = logging.getLogger(__name__)
 COPY = "optimised-"  # how the names of copies begin; the version of onnxruntime follows
 LENGTHS = (3, 11, 64)  # tokens of the texts whose results are compared
@@ -78,9 +80,10 @@ def optimise(model: Path) -> Path:
             if not all(np.array_equal(*(one.run(None, some)[0] for one in sessions)) for some in given):
                 log.info("%s gives other results when it is optimised; it is used as it is", model)
                 return model
+            del sessions  # Windows replaces no mapped file
             copy.with_suffix(".json").unlink(missing_ok=True)
-            os.replace(made.with_name(weights.name), weights)
-            os.replace(made, copy)
+            system.replace(made.with_name(weights.name), weights)
+            system.replace(made, copy)
     except OSError as error:
         log.info("no optimised copy of %s: %s", model, error)
         return model
@@ -107,7 +110,7 @@ def record(model: Path) -> bool:
     try:
         facts = {file.name: {"sha256": _sha256(file), "state": _state(file)} for file in _files(model)}
         draft.write_text(json.dumps(facts), encoding="utf-8")
-        os.replace(draft, model.with_suffix(".json"))
+        system.replace(draft, model.with_suffix(".json"))
     except OSError as error:
         log.info("no record of %s: %s", model, error)
         return False

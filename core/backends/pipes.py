@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import select
 import subprocess
 import time
 from collections.abc import Callable
+
+from core.domain.system import Incoming
 
 LOOK_S = 0.02  # how often a waiting thread checks whether it is to stop
 
@@ -22,6 +22,7 @@ class LinePipes:
         if process.stdin is None or process.stdout is None:
             raise ValueError("the process was started without pipes")
         self._stdin, self._stdout = process.stdin, process.stdout
+        self._incoming = Incoming(process.stdout)
         self._rest = b""  # read after the end of a line
 
     def send(self, data: bytes) -> None:
@@ -30,7 +31,7 @@ class LinePipes:
         try:
             while left:
                 left = left[self._stdin.write(left) or 0 :]
-        except (BrokenPipeError, ConnectionResetError):
+        except OSError:  # of another kind on Windows
             raise ProcessGone from None
 
     def line(self, seconds: float, most: int, too_long: Exception, check: Callable[[], None]) -> bytes:
@@ -38,17 +39,15 @@ class LinePipes:
         `check`, which is called while waiting, raises.
         """
         end = time.monotonic() + seconds
-        waiting = select.poll()
-        waiting.register(self._stdout, select.POLLIN)
         blocks, size = [self._rest], len(self._rest)
         while b"\n" not in blocks[-1]:
             check()
             left = end - time.monotonic()
             if left <= 0:
                 raise TimeoutError
-            if not waiting.poll(min(LOOK_S, left) * 1000):
+            block = self._incoming.read(min(LOOK_S, left))
+            if block is None:
                 continue
-            block = os.read(self._stdout.fileno(), 1 << 18)
             if not block:
                 raise ProcessGone
             blocks.append(block)
@@ -60,5 +59,6 @@ class LinePipes:
 
     def close(self) -> None:
         """Close both pipes."""
+        self._incoming.close()
         self._stdin.close()
         self._stdout.close()

@@ -19,6 +19,7 @@ from core.backends import array_files
 from core.backends.base import Mask, Rows
 from core.backends.languages import BY_STOP_WORDS, among, language
 from core.backends.terms import WORD, Analyzer, from_record
+from core.domain import system
 
 K1, B = 1.5, 0.75
 MAX_MEDIANS = 20  # medians: what is longer counts as that long in the mean length
@@ -42,9 +43,7 @@ class BM25Index:
         self.analyzer = from_record(stored)
         self.k1, self.b, self.mean_length = (float(stored[name]) for name in ("k1", "b", "mean_length"))
         self._data, self._rows, self._starts, self._term_starts, self._columns = (
-            # As plain views: `np.memmap` makes each slice costly.
-            np.load(folder / name, mmap_mode="r", allow_pickle=False).view(np.ndarray)
-            for name in (DATA, ROWS, STARTS, TERM_STARTS, COLUMNS)
+            system.mapped(folder / name) for name in (DATA, ROWS, STARTS, TERM_STARTS, COLUMNS)
         )
         self._terms = (folder / TERMS).read_bytes()
         self._range = lru_cache(REMEMBERED)(self._looked_up)

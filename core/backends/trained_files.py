@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from core.domain import system
 from core.domain.errors import Unavailable
 from core.domain.program import PROJECT
 
@@ -54,4 +55,4 @@ def write_trained(model: DataclassInstance, path: Path) -> None:
     stored = {key: value for key, value in asdict(model).items() if key != "source"}
     part = path.with_name(f".{path.name}.part")
     part.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    part.replace(path)
+    system.replace(part, path)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import MISSING
 from pathlib import Path
 
 from core.cli.commands import argument, command
 from core.cli.common import attributes, emit, note, warn
+from core.domain import system
 from core.domain.errors import BadInput
 from core.evaluation.options import option
 
@@ -50,7 +50,7 @@ def raft_(
                 labelled, corpus, raft.quotes(found), made, distractors=distractors, p_gold=p_gold, seed=seed
             ):
                 file.write(json.dumps(example, ensure_ascii=False) + "\n")
-        os.replace(scratch, out)
+        system.replace(scratch, out)
     except OSError as error:
         raise BadInput(f"cannot write {out}: {error.strerror or error}") from None
     finally:

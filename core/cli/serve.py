@@ -18,7 +18,7 @@ import click
 
 from core.cli.commands import command
 from core.cli.common import emit, note
-from core.domain import process_setup, sign_in
+from core.domain import process_setup, sign_in, system
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput, Unavailable
 from core.domain.program import PROJECT
@@ -57,18 +57,15 @@ def serve_(
     command = [sys.executable, "-P", "-m", "streamlit", "run", str(PROJECT / "app.py")]
     command += [part for name, value in options for part in (f"--server.{name}", value)]
     before = _end_on_signals()
-    process_setup.conceal()
-    watched, _open = os.pipe()  # the system closes this process's end however it ends
+    system.conceal()
     child = subprocess.Popen(
         command,
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,  # the system closes this process's end however it ends
         stdout=subprocess.DEVNULL,  # it names its address before it answers there
         # No header of a request changes whose it is.
-        env={**os.environ, sign_in.FORWARDED: "", process_setup.PARENT: str(watched)},
-        pass_fds=[watched],
-        start_new_session=True,  # Ctrl-C is for this process, which ends it
+        env={**os.environ, sign_in.FORWARDED: "", process_setup.PARENT: "stdin"},
+        **system.OWN_SESSION,  # Ctrl-C is for this process, which ends it
     )
-    os.close(watched)
     try:
         _wait(child, host, port)
         url = f"http://{'localhost' if host in (EVERYWHERE, '127.0.0.1') else host}:{port}"
@@ -85,15 +82,16 @@ def serve_(
 
 
 def _end_on_signals() -> dict[signal.Signals, Any]:
-    """Raise KeyboardInterrupt on SIGINT, SIGTERM and SIGHUP; return the handlers they had.
+    """Raise KeyboardInterrupt on the signals that ask a program to end; return the handlers they had.
 
     A shell starts background commands with SIGINT ignored: servers listen to it nevertheless, and so does the
     dashboard's process. An ignored SIGHUP stays ignored, because `nohup` asks for exactly that.
     """
-    ending = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        ending.append(signal.SIGHUP)  # a closed terminal: its default would leave the dashboard's process
-    return {number: signal.signal(number, signal.default_int_handler) for number in ending}
+    return {
+        number: signal.signal(number, signal.default_int_handler)
+        for number in system.ENDING
+        if number.name != "SIGHUP" or signal.getsignal(number) != signal.SIG_IGN
+    }
 
 
 def _names(host: str, names: Sequence[str]) -> list[str]:
@@ -145,7 +143,8 @@ def _end(child: subprocess.Popen[bytes]) -> None:
     """End it, gently at first."""
     if child.poll() is not None:
         return
-    child.send_signal(signal.SIGINT)
+    if not system.interrupt(child) and child.stdin is not None:
+        child.stdin.close()  # see `process_setup.end_with_parent`
     try:
         child.wait(END_S)
     except (subprocess.TimeoutExpired, KeyboardInterrupt):  # a second Ctrl-C waits for nothing

@@ -24,6 +24,7 @@ from core.backends.onnx_text import in_bulk
 from core.corpus import shipped_vectors
 from core.corpus.embedding_cost import Begin, estimate
 from core.corpus.helpers import Helpers
+from core.domain import system
 from core.domain.errors import ModelFailed
 
 VECTORS, KEYS = "vectors.npy", "keys.npy"
@@ -57,8 +58,7 @@ def keys(store: Searched, identity: str) -> Keys:
 
 def mapped(file: Path) -> Matrix:
     """Return the vectors in a file, shape (n, dim), which stay there."""
-    found: Matrix = np.load(file, mmap_mode="r", allow_pickle=False).view(np.ndarray)
-    return found
+    return system.mapped(file)
 
 
 class Checkpoint:
@@ -78,7 +78,8 @@ class Checkpoint:
             with path.open("r+b") as file:
                 file.truncate(good * kind.itemsize)
             if good:
-                stored = np.memmap(path, kind, "r", shape=(good,)).view(np.ndarray)
+                read = np.fromfile if system.WINDOWS else np.memmap  # a mapped file could not be deleted
+                stored = read(path, kind).view(np.ndarray)
                 yield stored["key"], stored["vector"]
 
     def add(self, new_keys: Keys, vectors: Matrix) -> None:

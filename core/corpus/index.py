@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 import shutil
 import sqlite3
 import tempfile
@@ -47,7 +46,7 @@ from core.corpus.manifest import CorpusInfo
 from core.corpus.passages import PassageStore
 from core.corpus.source import Source
 from core.corpus.stages import alone
-from core.domain import people
+from core.domain import people, system
 from core.domain.errors import BadInput, IndexDamaged, Unavailable
 from core.domain.settings import Settings
 
@@ -238,7 +237,7 @@ def _build(source: Source, work: _IndexBuild, given: Embedder | None) -> Corpus:
     record = {**facts, "source": source.record(), "read": list(endings.READ)}
     scratch = home / f".{CURRENT}"
     scratch.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    os.replace(scratch, home / CURRENT)  # from here on it is the active one
+    system.replace(scratch, home / CURRENT)  # from here on it is the active one
     Checkpoint(home, known_as).clear()
     corpus.chosen = bool(source.embedders)
     kept = {target, *(_add(corpus, name, content, work) for name in source.embedders[1:])}

@@ -21,6 +21,7 @@ from core.corpus.chunk import Chunking
 from core.corpus.load_report import Skipped
 from core.corpus.types import DenseWeight, FileRecord
 from core.corpus.unread import Unread
+from core.domain import system
 from core.domain.errors import BadInput, IndexDamaged
 
 log = logging.getLogger(__name__)
@@ -96,7 +97,7 @@ def _sealed(info: dict[str, Any], files: Files) -> str:
 def _replace(file: Path, text: str, scratch: Path | None = None) -> None:
     scratch = scratch or file.with_suffix(".new")
     scratch.write_text(text, encoding="utf-8")
-    os.replace(scratch, file)
+    system.replace(scratch, file)
 
 
 def remark(folder: Path, notes: tuple[str, ...], skipped: tuple[Skipped, ...], reading: Path) -> None:
@@ -108,7 +109,7 @@ def remark(folder: Path, notes: tuple[str, ...], skipped: tuple[Skipped, ...], r
     facts = _facts(reading)
     if (info.notes, info.skipped, files.get(READING)) == (notes, skipped, facts):
         return
-    os.replace(reading, folder / READING)
+    system.replace(reading, folder / READING)
     told = asdict(replace(info, notes=notes, skipped=skipped))
     _replace(folder / NAME, _sealed(told, {**files, READING: facts}), folder.with_suffix(".record"))
 

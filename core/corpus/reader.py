@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import resource
 import sys
 import time
 import warnings
@@ -20,6 +19,7 @@ from core.corpus.cleaning import Words
 from core.corpus.files import NO_MEMORY
 from core.corpus.load_report import LoadReport
 from core.corpus.types import Document, FileRecord, Reading
+from core.domain import system
 from core.domain.errors import BadInput, RouteScopeError
 
 OUT = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
@@ -36,7 +36,7 @@ def serve(request: dict[str, Any]) -> None:
     path, seconds, given = Path(request["path"]), request["seconds"], request["reading"]
     reading, whole = Reading(**{**given, "text_columns": tuple(given["text_columns"])}), LoadReport()
     if request.get("survey"):
-        allow(seconds)
+        system.limit_time(seconds)
         kinds = load.survey(path, reading, whole)
         say({"survey": kinds, "report": asdict(whole)})
         say({"end": True})
@@ -66,7 +66,7 @@ def _serve(
     documents: Iterator[tuple[Document, str]], chunking: Chunking, words: Words | None, seconds: int
 ) -> None:
     """Report the documents of one file, split into passages."""
-    allow(seconds)
+    system.limit_time(seconds)
     began = allowed = time.perf_counter()
     for document, where in documents:
         if words is not None:
@@ -77,26 +77,15 @@ def _serve(
         say({"document": parts, "where": where, "cut": cut, "ms": (read - began) * 1000})
         began = time.perf_counter()
         if began - allowed > 1:  # there may be thousands a second
-            allow(seconds)
+            system.limit_time(seconds)
             allowed = began
-
-
-def allow(seconds: int) -> None:
-    """Let this process run so many seconds more, then be ended."""
-    limit(resource.RLIMIT_CPU, int(time.process_time()) + 1 + seconds)
-
-
-def limit(what: int, most: int) -> None:
-    """Let this process have no more than that; it may raise it again."""
-    hard = resource.getrlimit(what)[1]
-    resource.setrlimit(what, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
 def main() -> None:
     """Answer requests, a line each, until there are no more."""
-    limit(resource.RLIMIT_AS, int(sys.argv[1]))
-    limit(resource.RLIMIT_CORE, 0)
-    limit(resource.RLIMIT_FSIZE, WRITTEN)
+    system.limit_memory(int(sys.argv[1]))
+    system.limit("CORE", 0)
+    system.limit("FSIZE", WRITTEN)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is no answer
     logging.disable()
     warnings.simplefilter("ignore")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
-import signal
 import subprocess
 import sys
 import tempfile
@@ -23,12 +21,12 @@ from core.corpus.files import NO_MEMORY
 from core.corpus.load import Distinct
 from core.corpus.load_report import LoadReport
 from core.corpus.types import Cut, Document, FileRecord, Reading
+from core.domain import system
 from core.domain.errors import BadInput, Unavailable, shortened
 from core.domain.settings import PROJECT
 
 _REPORT = TypeAdapter(LoadReport)
 LOOK_S = 0.1  # between two looks at Stop
-HANDED_ON = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONDONTWRITEBYTECODE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +50,7 @@ class Reader:
         """`check` is called ten times a second while a document is waited for, and may raise Cancelled."""
         self._check, self._limits = check, limits or Limits()
         self._child: subprocess.Popen[bytes] | None = None
+        self._incoming: system.Incoming | None = None
         self._errors: Any = None
         self._seconds = self._limits.seconds  # that the process may take for a file
 
@@ -65,6 +64,8 @@ class Reader:
         """End the process, whatever it is at."""
         if self._child is not None:
             self._child.kill()
+            if self._incoming is not None:
+                self._incoming.close()
             for pipe in (self._child.stdin, self._child.stdout):
                 if pipe is not None:
                     pipe.close()
@@ -147,7 +148,7 @@ class Reader:
             child.stdin.write(json.dumps({**about, **how}).encode() + b"\n")
         except OSError:
             raise self._ended() from None
-        for line in self._lines(child):
+        for line in self._lines():
             told: dict[str, Any] = json.loads(line.decode("ascii"))
             if "error" in told:
                 error = BadInput if told["error"] == BadInput.__name__ else Unavailable
@@ -158,21 +159,17 @@ class Reader:
                 return
             yield told
 
-    def _lines(self, child: subprocess.Popen[bytes]) -> Iterator[bytes]:
+    def _lines(self) -> Iterator[bytes]:
         """Yield the lines the process writes. Raises _Ended when it ends, and the errors of `check`."""
-        assert child.stdout is not None
-        pipe = child.stdout.fileno()
-        poll = select.poll()
-        poll.register(pipe, select.POLLIN | select.POLLHUP)
+        assert self._incoming is not None
         begun: list[bytes] = []  # of a line that has not ended
         while True:
             asked = time.monotonic()
-            while not poll.poll(1000 * LOOK_S):
+            while (some := self._incoming.read(LOOK_S)) is None:
                 self._check()
                 if time.monotonic() - asked > self._limits.silent:
                     raise _Ended(f"reading took longer than {self._limits.silent:g} s")
             self._check()
-            some = os.read(pipe, 1 << 20)
             if not some:
                 raise self._ended()
             *lines, rest = some.split(b"\n")
@@ -184,7 +181,7 @@ class Reader:
     def _start(self) -> subprocess.Popen[bytes]:
         if self._child is None:
             self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
-            kept = {name: os.environ[name] for name in HANDED_ON if name in os.environ}
+            kept = {name: os.environ[name] for name in system.NEEDED if name in os.environ}
             self._child = subprocess.Popen(
                 [sys.executable, "-m", "core.corpus.reader", str(self._limits.memory)],
                 stdin=subprocess.PIPE,
@@ -193,8 +190,10 @@ class Reader:
                 bufsize=0,
                 cwd=PROJECT,
                 env={**kept, "PYTHONPATH": str(PROJECT)},
-                start_new_session=True,  # Ctrl-C is for this process, which ends it
+                **system.OWN_SESSION,  # Ctrl-C is for this process, which ends it
             )
+            assert self._child.stdout is not None
+            self._incoming = system.Incoming(self._child.stdout)
         return self._child
 
     def _ended(self) -> _Ended:
@@ -205,11 +204,12 @@ class Reader:
         self._errors.seek(0)
         last = self._errors.read()[-2_000:].decode("utf-8", "replace").strip().split("\n")[-1]
         self.close()
-        if code == -signal.SIGXCPU:
+        how = system.how_ended(code)
+        if how == "time":
             return _Ended(f"reading took longer than {self._seconds} s")
-        if code == -signal.SIGKILL:
+        if how == "memory":
             return _Ended("the system stopped the reader, probably because of its memory use")
-        if code < 0:
+        if how:
             return _Ended(f"its reading ended with signal {-code}; {NO_MEMORY}, or it is damaged")
         return _Ended(shortened(f"its reading ended ({last or f'exit code {code}'})", 300))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -13,6 +12,7 @@ from core.corpus.catalogue import BUILT_IN
 from core.corpus.chunk import WHOLE
 from core.corpus.source import Source, from_path
 from core.corpus.types import Reading
+from core.domain import system
 from core.domain.errors import BadInput, Unavailable
 from core.domain.external import ForeignHit
 from core.domain.settings import Settings
@@ -61,7 +61,7 @@ def add(corpus: str, hits: Iterable[ForeignHit], settings: Settings) -> int:
             scratch = home / f".{FILE}"
             made = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows.values())
             scratch.write_text("".join(made), encoding="utf-8")
-            os.replace(scratch, file)
+            system.replace(scratch, file)
     except OSError as error:
         raise Unavailable(f"cannot save the passages in {home}: {error.strerror or error}") from error
     return len(rows) - before

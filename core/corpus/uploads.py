@@ -20,7 +20,7 @@ from core.corpus.load_report import LoadReport
 from core.corpus.reading import Reader
 from core.corpus.source import NEW, is_slug, slug
 from core.corpus.types import Document, Reading
-from core.domain import people
+from core.domain import people, system
 from core.domain.errors import BadInput, Unavailable
 from core.domain.settings import Settings
 
@@ -137,7 +137,7 @@ def add(corpus: str, files: Mapping[str, bytes], settings: Settings, reading: Re
                 more = f"; and {len(refused) - 5} more" if len(refused) > 5 else ""
                 raise BadInput("; ".join(list(refused.values())[:5]) + more)
             for name in kept:
-                os.replace(scratch / name, home / name)
+                system.replace(scratch / name, home / name)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
             if not any(home.iterdir()):
@@ -174,7 +174,7 @@ def remove(corpus: str, name: str, settings: Settings) -> None:
     bin_ = path.parent / REMOVED
     shutil.rmtree(bin_, ignore_errors=True)
     bin_.mkdir()
-    os.replace(path, bin_ / name)
+    system.replace(path, bin_ / name)
     people.record("file removed", f"{corpus}: {name}")
 
 
@@ -193,7 +193,7 @@ def restore(corpus: str, settings: Settings) -> str:
         raise BadInput(f"no document was removed from {corpus}")
     if (home / name).exists():
         raise BadInput(f"{name!r} was added again; remove that one first")
-    os.replace(home / REMOVED / name, home / name)
+    system.replace(home / REMOVED / name, home / name)
     (home / REMOVED).rmdir()
     return name
 

@@ -20,6 +20,7 @@ from filelock import FileLock, Timeout
 
 from core.domain.errors import Unavailable
 from core.domain.program import INSTALLED, PROJECT
+from core.domain.system import LINUX
 
 LIGHT, FULL = PROJECT / "requirements-light.txt", PROJECT / "requirements.txt"
 HOW = "pip install 'routescope[full]'" if INSTALLED else "make full"
@@ -105,7 +106,7 @@ def _torch(options: list[str], *, any_torch: bool) -> None:
             raise Unavailable("torch could not be installed; see above")
         return
     quick = ["--retries", "0", "--timeout", "10"]
-    sources = [["--index-url", CPU_INDEX, *quick], list[str]()] if sys.platform == "linux" else [list[str]()]
+    sources = [["--index-url", CPU_INDEX, *quick], list[str]()] if LINUX else [list[str]()]
     for source in sources:
         brought = _brought(*options, *source, pin)
         if (

@@ -6,7 +6,8 @@ import os
 import platform
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+
+from core.domain import system
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +43,4 @@ def host() -> str:
 
 def processor() -> str:
     """Return the processor's name, or its architecture if the system does not report a name."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:  # not Linux
-        lines = []
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, "") or platform.processor() or platform.machine()
+    return system.processor() or platform.processor() or platform.machine()

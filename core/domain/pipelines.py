@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from core.domain import system
 from core.domain.errors import BadInput
 
 Door = Literal["function", "http", "file"]
@@ -186,7 +187,7 @@ def interpreter(given: str, beside: Path, where: str) -> str:
         return sys.executable
     path = _under(given, beside)
     if path.is_dir():
-        path = path / "bin" / "python"
+        path = system.python_in(path)
     elif not path.exists() and os.sep not in given and (found := shutil.which(given)):
         path = Path(found)
     if not path.is_file() or not os.access(path, os.X_OK):

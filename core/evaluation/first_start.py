@@ -6,7 +6,6 @@ part stays deleted.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -16,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, ClassVar, cast
 
-from core.domain import full_set
+from core.domain import full_set, system
 from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import Cancelled, RouteScopeError, Unavailable
 from core.domain.program import PROJECT
@@ -179,7 +178,7 @@ class Preparing(BackgroundJob):
             done = recorded(home) | {self.part.name: datetime.now(UTC).isoformat(timespec="seconds")}
             scratch = home / f".{RECORD}"
             scratch.write_text(json.dumps(done, indent=1) + "\n", encoding="utf-8")
-            os.replace(scratch, home / RECORD)
+            system.replace(scratch, home / RECORD)
 
     def _work(self) -> None:
         super()._work()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from core.analysis.metrics import ANSWERS, ANSWERS_COMPARED, COMPARED, QUALITY, UNJUDGED, titled
+from core.domain import system
 from core.domain.ranked import qrels_lines, run_lines
 from core.evaluation import scoring, text
 from core.evaluation.dataset import LabelledSet
@@ -81,4 +82,4 @@ def whole_lines(path: Path, lines: Iterable[str]) -> None:
     draft = path.with_name(f"{path.name}.tmp")
     with draft.open("w", encoding="utf-8") as file:
         file.writelines(lines)
-    draft.replace(path)
+    system.replace(draft, path)

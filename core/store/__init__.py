@@ -32,7 +32,7 @@ from core.store.writer import StoreWriter
 if TYPE_CHECKING:
     from core.store.exchange import Packed
 
-__all__ = ["Choices", "Entry", "Filters", "MemoryRow", "Playlist", "SessionRow", "Store", "Traces"]
+__all__ = ["Choices", "Filters", "MemoryRow", "Playlist", "PlaylistEntry", "SessionRow", "Store", "Traces"]
 
 T = TypeVar("T")
 MAX_LOADED_RUNS = 4  # runs that were loaded last and are kept as long as nobody writes them

@@ -7,10 +7,10 @@ import socket
 import time
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from sqlite3 import Row
 
-PROC = Path("/proc")
+from core.domain.system import boot_id, since_boot
+
 SILENT_S = 900.0  # a run on another machine is taken for dead after this long without a sign of it
 SAME_S = 2.0  # start times of one process as two others read them may differ by this much
 
@@ -37,8 +37,8 @@ def me() -> Owner:
 
 @cache
 def _owner(pid: int) -> Owner:
-    boot = _boot()
-    born = _by_clock(pid) if boot is None else _since_boot(pid)
+    boot = boot_id()
+    born = _by_clock(pid) if boot is None else since_boot(pid)
     return Owner(socket.gethostname(), pid, born, boot)
 
 
@@ -50,10 +50,10 @@ def alive(
         return False
     if host != socket.gethostname():
         return time.time() - saved < SILENT_S
-    if boot is not None and boot != _boot():
+    if boot is not None and boot != boot_id():
         return False  # the machine has restarted since
     try:
-        now = _by_clock(pid) if boot is None else _since_boot(pid)
+        now = _by_clock(pid) if boot is None else since_boot(pid)
     except ProcessLookupError:
         return False
     except PermissionError:
@@ -66,28 +66,6 @@ def status_now(row: Row) -> str:
     if row["status"] == "running" and not alive(*(row[c] for c in ("host", "pid", "born", "saved", "boot"))):
         return "interrupted"
     return str(row["status"])
-
-
-@cache
-def _boot() -> str | None:
-    """Return Linux' boot id; None elsewhere."""
-    try:
-        return (PROC / "sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return None
-
-
-def _since_boot(pid: int) -> float:
-    """Seconds from the machine's start to the process's; ProcessLookupError, PermissionError."""
-    try:
-        stat = (PROC / str(pid) / "stat").read_text()
-    except FileNotFoundError:
-        os.kill(pid, 0)  # raises too, unless it is only hidden from us
-        raise PermissionError(f"process {pid} is hidden") from None
-    fields = stat.rpartition(")")[2].split()  # from the third on: the second, a name, may hold anything
-    if fields[0] in "ZX":
-        raise ProcessLookupError(f"process {pid} has ended, and its parent has not looked")
-    return int(fields[19]) / os.sysconf("SC_CLK_TCK")
 
 
 def _by_clock(pid: int) -> float:

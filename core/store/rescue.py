@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import sqlite3
 import tempfile
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from core.domain import system
 from core.domain.errors import BadInput, Unavailable
 from core.store import codec, runs
 from core.store.files import in_words, open_to_read, open_to_write, rescue, version
@@ -130,10 +130,12 @@ def _recover(path: Path, found: sqlite3.Connection, folder: Path) -> Rescued:
                         new.execute(insert, row)
         told = _counted(new, _tie(new), aside)
         new.execute("COMMIT")
+    if system.WINDOWS:
+        found.close()  # an open file cannot be renamed there
     for part in ("-wal", "-shm", ""):  # a log must not be taken for that of the new file
         if Path(f"{path}{part}").exists():
-            os.replace(f"{path}{part}", f"{aside}{part}")
-    os.replace(fresh, path)
+            system.replace(f"{path}{part}", f"{aside}{part}")
+    system.replace(fresh, path)
     return told
 
 

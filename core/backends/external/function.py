@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from core.backends.pipes import LinePipes, ProcessGone
+from core.domain import system
 from core.domain.errors import Cancelled, PipelineFailed, PipelineTimedOut, Unavailable, shortened
 from core.domain.pipelines import Pipeline
-from core.domain.process_setup import conceal
 from core.domain.redact import redacted
 
 RUNNER = Path(__file__).with_name("runner.py")
@@ -33,7 +33,7 @@ _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)  # in 
 _MEANT = 8  # characters from which the value of such a variable is taken for a secret
 # Variables that a pipeline's process gets unasked: what libraries need to start and to find their files.
 _PASSED = re.compile(
-    r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TERM|TMPDIR|TEMP|TMP|PYTHON\w+|VIRTUAL_ENV"
+    rf"{'|'.join(system.NEEDED)}|USER|USERNAME|LOGNAME|SHELL|LANGUAGE|LC_\w+|TERM|PYTHON\w+|VIRTUAL_ENV|COMSPEC|PATHEXT"
     r"|CONDA_\w+|(DY)?LD_LIBRARY_PATH|JAVA_HOME|XDG_\w+|(CUDA|NVIDIA|ROCR|HIP|OMP|MKL|OPENBLAS|NUMEXPR|KMP)_\w+"
     r"|TOKENIZERS_PARALLELISM|HF_(HOME|HUB_CACHE|HUB_OFFLINE|DATASETS_CACHE)|TORCH_\w+|TRANSFORMERS_\w+"
     r"|SENTENCE_TRANSFORMERS_HOME|NLTK_DATA|TIKTOKEN_CACHE_DIR|SSL_CERT_(FILE|DIR)|(REQUESTS|CURL)_CA_BUNDLE"
@@ -145,14 +145,14 @@ class _Child:
             if name in pipeline.env or (_PASSED.fullmatch(name) and not _SECRET.search(name))
         }
         command = [pipeline.python, str(RUNNER), str(pipeline.file), pipeline.function]
-        self._supervised = sys.platform == "linux"
+        self._supervised = system.LINUX
         if self._supervised:
             import psutil
 
             half = max(1024, int(psutil.virtual_memory().total) >> 21)  # of this machine's memory, in MB
             limits = [str(os.getpid()), str(pipeline.memory_mb or half)]
             command = [sys.executable, "-I", "-S", str(SUPERVISOR), *limits, *command]
-        conceal()
+        system.conceal()
         try:
             self._process = subprocess.Popen(
                 command,
@@ -162,7 +162,7 @@ class _Child:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 bufsize=0,
-                start_new_session=True,  # so that what it starts ends with it, and keys pressed here pass by
+                **system.OWN_SESSION,  # so that what it starts ends with it, and keys pressed here pass by
             )
         except OSError as error:
             raise Unavailable(f"{self._owner}: cannot start {pipeline.python}: {error}") from None
@@ -237,9 +237,7 @@ class _Child:
             self._process.terminate()
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(KILL_S)
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.kill()
+        system.end_group(self._process)
         self._process.wait()
         self._reader.join(END_S)
         self._pipes.close()

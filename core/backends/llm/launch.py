@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from core.domain import system
 from core.domain.errors import Cancelled, ModelTimedOut, Unavailable
 from core.domain.program import PROJECT
 
@@ -65,8 +66,8 @@ def ours(detail: str = "") -> ServerState:
 def read(path: Path) -> ServerState:
     """Read the state in the file; `OFF` if it is missing, its process has ended, or another user owns it."""
     try:
-        with path.open() as file:
-            if os.fstat(file.fileno()).st_uid != os.getuid():
+        with path.open(encoding="utf-8") as file:
+            if not system.is_ours(file):
                 return replace(OFF, detail=f"{path} belongs to another user")
             state = ServerState(**json.load(file))
     except FileNotFoundError:
@@ -92,9 +93,9 @@ def alive(state: ServerState) -> bool:
 def write(path: Path, state: ServerState) -> None:
     """Replace the file in one step, with mode 0600 from its first byte."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)  # mkstemp makes it 0600
-    with os.fdopen(handle, "w") as file:
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
         json.dump(asdict(state), file)
-    os.replace(name, path)
+    system.replace(name, path)
 
 
 def folder(models_dir: Path) -> Path:
@@ -194,7 +195,7 @@ class EmbeddedServer:
                 stdin=subprocess.DEVNULL,
                 stdout=handle,
                 stderr=handle,
-                start_new_session=True,  # it outlives the program that started it, until it is idle
+                **system.OWN_SESSION,  # it outlives the program that started it, until it is idle
             )
         finally:
             os.close(handle)
@@ -214,7 +215,7 @@ class EmbeddedServer:
     def last_words(self) -> str:
         """Return the end of the server's log in brackets, or ""."""
         try:
-            lines = self._file("log").read_text(errors="replace").strip().splitlines()
+            lines = self._file("log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
         except OSError:
             return ""
         return f" (its log ends: {lines[-1][:200]})" if lines else ""

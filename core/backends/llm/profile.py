@@ -15,6 +15,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from core.backends import admission
+from core.domain import system
 from core.domain.errors import Cancelled
 
 log = logging.getLogger(__name__)
@@ -107,7 +108,7 @@ class StoredProfile:
                 if after != before:
                     part = self.path.with_suffix(".part")  # alone: the lock is held
                     part.write_bytes(_READER.dump_json(after, indent=1))
-                    part.replace(self.path)
+                    system.replace(part, self.path)
                 return self.get()
         except OSError as error:
             log.warning("what %s accepts cannot be stored: %s", self._new.endpoint, error)

@@ -12,6 +12,7 @@ from typing import Any
 
 from core.backends.base import Completion, LLMRequest
 from core.backends.llm.cache import from_plain, to_plain
+from core.domain import system
 from core.domain.errors import Unavailable
 
 log = logging.getLogger(__name__)
@@ -70,7 +71,7 @@ class Recordings:
                 text = "".join(json.dumps(one, sort_keys=True, ensure_ascii=False) + "\n" for one in ordered)
                 part = path.with_suffix(".tmp")  # alone: the lock is held
                 part.write_text(text, encoding="utf-8")
-                part.replace(path)
+                system.replace(part, path)
         except OSError as error:
             raise Unavailable(f"cannot record into {path}: {error}") from None
 

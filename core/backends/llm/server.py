@@ -19,6 +19,7 @@ from typing import Any
 from core.backends.llm import launch as states
 from core.backends.llm.fetch import verified
 from core.backends.llm.launch import ServerState
+from core.domain import system
 
 log = logging.getLogger(__name__)
 CHECK_S = 5.0  # reading the counters more than once a second would keep llama.cpp from seeing callers hang up
@@ -30,7 +31,7 @@ def threads() -> int:
 
     Measured on 2 cores: 2 threads are 1.9 times as fast as 1 on prompts and 1.3 times on generation.
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = system.cores()
     return cores if cores <= 2 else cores - 1
 
 

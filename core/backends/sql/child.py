@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import select
 import signal
 import sqlite3
 import sys
@@ -27,6 +26,7 @@ from core.backends.sql.guard import (
     limit,
     named_parts,
 )
+from core.domain.system import end_after, limit_memory
 
 STEPS = 500  # of SQLite's virtual machine between two looks at the clock
 MEMORY = 1 << 30  # bytes of address space besides those of a database held in memory
@@ -160,26 +160,13 @@ def _schema(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
         }
 
 
-def _bounded(more: int) -> None:
-    """Bound what this process may take of the machine's memory."""
-    import resource
-
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    most = MEMORY + 3 * more
-    resource.setrlimit(
-        resource.RLIMIT_AS, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard)
-    )
-
-
 def main() -> int:
     """Answer until nobody asks any more."""
-    # The signal's own action ends the process wherever it is, also inside a function of SQLite.
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asks decides
     asking, telling = sys.stdin.buffer, sys.stdout.buffer
     first = json.loads(asking.readline())
     size: int = first.get("bytes", 0)
-    _bounded(size)
+    limit_memory(MEMORY + 3 * size)
     source = Path(first["path"]) if "path" in first else asking.read(size)
 
     def tell(what: Mapping[str, Any]) -> None:
@@ -187,14 +174,12 @@ def main() -> int:
         telling.flush()
 
     tell({"ready": True})
-    waiting = select.poll()
-    waiting.register(asking, select.POLLIN)
-    # Whoever asks waits for each answer, so that nothing is left in the buffer when the pipe is looked at.
-    while waiting.poll(IDLE_S * 1000) and (line := asking.readline()):
+    end_after(IDLE_S)
+    while line := asking.readline():
         asked = json.loads(line)
-        signal.setitimer(signal.ITIMER_REAL, asked["seconds"] + ORPHAN_S)
+        end_after(asked["seconds"] + ORPHAN_S)
         said = answer(source, asked)
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        end_after(IDLE_S)
         tell(said)
     return 0
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from core.backends.pipes import LinePipes, ProcessGone
 from core.backends.sql.guard import SqlFailed, TooBig, too_slow
+from core.domain import system
 from core.domain.errors import Unavailable
 
 ROOT = (
@@ -22,8 +23,6 @@ ROOT = (
 MAX_IDLE_PROCESSES = 2  # idle processes of one database
 START_S = 30.0  # a process that says nothing for so long is given up
 GRACE_S = 0.1  # a query that SQLite can interrupt ends by itself, and its process is kept
-# Of this program's environment, what Python needs to start; no secret is among it.
-PASSED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
 
 
 class Workers:
@@ -81,12 +80,12 @@ class Worker:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "core.backends.sql.child"],
                 cwd=ROOT,
-                env={name: os.environ[name] for name in PASSED if name in os.environ},
+                env={name: os.environ[name] for name in system.NEEDED if name in os.environ},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 bufsize=0,
-                start_new_session=True,  # keys pressed in a terminal end it through whoever asks
+                **system.OWN_SESSION,  # keys pressed in a terminal end it through whoever asks
             )
         except OSError as error:
             raise Unavailable(f"cannot start the query process: {error}") from None

@@ -15,9 +15,9 @@ from typing import Any
 from core.domain import people
 from core.domain.errors import BadInput, Unavailable
 from core.domain.machine import host, machine
-from core.domain.process_setup import hide_environment
 from core.domain.program import build
 from core.domain.settings import Settings, load
+from core.domain.system import hide_environment
 
 TOKENS = 8  # bytes of their number before an answer
 FOLDERS = ("home", "models_dir")  # which a worker of the same machine shares

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from core.backends.pipes import LinePipes, ProcessGone
 from core.domain.errors import Unavailable
-from core.domain.process_setup import hide_environment
 from core.domain.program import PROJECT
+from core.domain.system import OWN_SESSION, hide_environment
 
 if TYPE_CHECKING:
     from distributed import Nanny
@@ -65,7 +65,7 @@ class Local:
                 bufsize=0,
                 env=env,
                 cwd=PROJECT,
-                start_new_session=True,
+                **OWN_SESSION,
             )
         failed = Unavailable(f"the workers of this machine did not start; {self._log} says why")
         self._pipes = LinePipes(self._process)

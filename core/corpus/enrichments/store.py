@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 import tempfile
 import threading
@@ -31,6 +30,7 @@ from core.corpus.enrichments.tokens import Tokens
 from core.corpus.helpers import Helpers
 from core.corpus.source import slug
 from core.corpus.stages import alone
+from core.domain import system
 from core.domain.errors import BadInput, IndexDamaged, Unavailable
 from core.domain.once import Once
 from core.domain.program import COMMAND
@@ -262,7 +262,7 @@ def _make(wanted: Recipe, corpus: Corpus, home: Path, tools: Tools, llm: str | N
         )
         manifest.seal(folder, asdict(made))
         shutil.rmtree(home, ignore_errors=True)
-        os.replace(folder, home)
+        system.replace(folder, home)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return made

@@ -25,6 +25,7 @@ from core.corpus.enrichments.keys import Listed
 from core.corpus.enrichments.recipe import KeptSteps, Tools
 from core.corpus.helpers import check
 from core.corpus.unread import count_unread, unread_notes
+from core.domain import system
 from core.domain.errors import BadInput, ModelFailed, Unavailable
 from core.domain.settings import Settings
 from core.domain.text import searchable
@@ -140,21 +141,13 @@ class StoredTokens:
         self._ids: NDArray[np.int32] = np.load(folder / IDS, allow_pickle=False)
         self._codec: residuals.Codec | None = None
         if facts.get("bits", FULL) == FULL:
-            self._vectors = self._mapped(folder / VECTORS)
+            self._vectors = system.mapped(folder / VECTORS)
         else:
             cutoffs, weights = (np.array(facts[name], np.float32) for name in ("cutoffs", "weights"))
             centroids = np.load(folder / CENTROIDS, allow_pickle=False)
             self._codec = residuals.Codec(centroids, cutoffs, weights)
-            self._nearest = self._mapped(folder / NEAREST)
-            self._residuals = self._mapped(folder / RESIDUALS)
-
-    def _mapped(self, file: Path) -> NDArray[Any]:
-        found: NDArray[Any]
-        if self._starts[-1]:
-            found = np.load(file, mmap_mode="r", allow_pickle=False).view(np.ndarray)
-        else:  # an empty file cannot be mapped
-            found = np.load(file, allow_pickle=False)
-        return found
+            self._nearest = system.mapped(folder / NEAREST)
+            self._residuals = system.mapped(folder / RESIDUALS)
 
     def _of(self, row: int) -> slice:
         return slice(self._starts[row], self._starts[row + 1])

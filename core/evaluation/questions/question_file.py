@@ -18,6 +18,7 @@ from typing import Any, TextIO
 
 from filelock import FileLock
 
+from core.domain import system
 from core.domain.errors import BadInput, Unavailable
 from core.domain.jsonl import lines
 from core.evaluation.dataset import STATES, Generated, Question, State
@@ -67,7 +68,7 @@ def changed(path: Path) -> Iterator[list[Line]]:
                 file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in found)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(scratch, path)
+            system.replace(scratch, path)
     except OSError as error:
         raise Unavailable(f"cannot write {path}: {error.strerror or error}") from error
 

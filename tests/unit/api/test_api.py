@@ -171,7 +171,7 @@ def test_the_gate_of_the_documentation_is_a_test_of_five_lines(engine, tmp_path,
     monkeypatch.chdir(tmp_path)
     decision = gate(evaluate("tiny", "bm25,hybrid_rrf", keep="release"))
     release = snapshot(find(Settings(home=tmp_path), "release"), decision)
-    Path("release.json").write_text(release)
+    Path("release.json").write_text(release, encoding="utf-8")
     defined["test_retrieval_can_be_shipped"]()
 
     def broken(query, do, **_):

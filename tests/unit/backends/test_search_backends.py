@@ -342,7 +342,7 @@ def test_the_copies_of_a_graph_are_mapped_and_not_read_into_memory(tmp_path: Pat
     vectors = unit(4, 500)
     write_graph(vectors, tmp_path / "graph")
     index = FaissIndex(vectors, tmp_path / "graph")
-    assert str(tmp_path / "graph") in Path("/proc/self/maps").read_text()
+    assert str(tmp_path / "graph") in Path("/proc/self/maps").read_text(encoding="utf-8")
     assert index.search(vectors[7], 1)[0][0] == 7
     (tmp_path / "graph").unlink()  # as when the index is built again while somebody searches
     assert [index.search(one, 1)[0][0] for one in vectors] == list(range(500))

@@ -30,7 +30,7 @@ def test_a_part_takes_the_place_of_its_last_figures_and_the_others_stay(
     kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert asked(monkeypatch, "cold", ratio=9.0) == 0
-    assert json.loads(kept.read_text()) == {
+    assert json.loads(kept.read_text(encoding="utf-8")) == {
         "cold": {"ratios": {"ours / theirs": 9.0}, "part": "cold"},
         "other": {"ms": 7},
     }
@@ -40,9 +40,9 @@ def test_a_part_takes_the_place_of_its_last_figures_and_the_others_stay(
 def test_a_ratio_that_grew_by_more_than_a_third_fails_the_check_and_nothing_is_kept(
     ratio: float, code: int, kept: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    before = kept.read_text()
+    before = kept.read_text(encoding="utf-8")
     assert asked(monkeypatch, "--check", "cold", ratio=ratio) == code
-    assert kept.read_text() == before
+    assert kept.read_text(encoding="utf-8") == before
     assert ("WORSE cold: ours / theirs is 1.61, kept is 1.20" in caplog.text) == bool(code)
 
 

@@ -141,7 +141,7 @@ def served(folder, **started):
 def _children(pid):
     end = time.monotonic() + 5
     while time.monotonic() < end:
-        if found := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        if found := Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split():
             return found
         time.sleep(0.1)
     return []

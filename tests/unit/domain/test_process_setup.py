@@ -11,18 +11,18 @@ import sys
 
 import pytest
 
-from core.domain import process_setup
+from core.domain import process_setup, system
 from core.domain.settings import PROJECT
 
 HELD = """
 import sys
 import numpy as np
-from core.domain import process_setup
+from core.domain import system
 def held():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * 4096
 if sys.argv[1] == "settled":
-    assert process_setup.give_back_memory()
+    assert system.give_back_memory()
 np.ones(100_000)  # freed, so that glibc raises what it calls large
 before, small = held(), []
 large = []
@@ -36,7 +36,7 @@ print((held() - before) / most)
 
 
 @pytest.mark.process
-@pytest.mark.skipif(not process_setup.give_back_memory(), reason="this C library has no mallopt")
+@pytest.mark.skipif(not system.give_back_memory(), reason="this C library has no mallopt")
 def test_what_large_arrays_took_goes_back() -> None:
     def left(how: str) -> float:
         command = [sys.executable, "-c", HELD, how]
@@ -47,10 +47,10 @@ def test_what_large_arrays_took_goes_back() -> None:
 
 
 def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_setup.ctypes, "CDLL", lambda name: object())
-    assert process_setup.give_back_memory() is False
-    monkeypatch.setattr(process_setup.sys, "platform", "darwin")
-    assert process_setup.give_back_memory() is False
+    monkeypatch.setattr(system.ctypes, "CDLL", lambda name: object())
+    assert system.give_back_memory() is False
+    monkeypatch.setattr(system, "LINUX", False)
+    assert system.give_back_memory() is False
 
 
 PRODUCTS = """
@@ -86,13 +86,13 @@ def test_matrix_products_keep_to_one_core_unless_told_otherwise(before: bool) ->
 HIDE = """
 import ctypes, os, subprocess, sys
 from pathlib import Path
-from core.domain import process_setup
+from core.domain import system
 read = "import sys; print(open(f'/proc/{sys.argv[1]}/environ', 'rb').read().count(b'canary'))"
 def seen():
     asked = subprocess.run([sys.executable, "-c", read, str(os.getpid())], env={}, stdout=subprocess.PIPE)
     return int(asked.stdout or 0)  # root may open it still
 print(seen())
-process_setup.conceal()
+system.conceal()
 get = ctypes.CDLL(None).getenv
 get.restype = ctypes.c_char_p
 assert get(b"MY_KEY") == b"canary" == os.environb[b"MY_KEY"]

@@ -535,7 +535,7 @@ def test_a_prompt_takes_braces_in_documents_literally():
 )
 def test_crag_takes_each_of_its_three_actions(tmp_path, grades, decision, web):
     def grade(request):
-        return str(next((g for id, g in grades.items() if "six sides" in request.messages[-1].content), 0.01))
+        return str(next((g for g in grades.values() if "six sides" in request.messages[-1].content), 0.01))
 
     result, _ = ask(
         tmp_path,

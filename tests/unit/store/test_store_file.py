@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 import core.store
+from core.domain import system
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Hit, Passage, Query, RouteResult, Run, Turn
 from core.evaluation.labels import desk
@@ -289,7 +290,7 @@ def test_a_run_under_way_outlives_a_change_of_the_clock(store, clock_set, second
 def test_a_process_that_has_ended_is_gone_before_its_parent_looks():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     me = process_liveness.me()
-    born = process_liveness._since_boot(child.pid)
+    born = system.since_boot(child.pid)
     assert process_liveness.alive(me.host, child.pid, born, 0.0, me.boot)
     child.stdin.close()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # it is not waited for yet
@@ -299,8 +300,8 @@ def test_a_process_that_has_ended_is_gone_before_its_parent_looks():
 
 
 def test_where_linux_is_not_start_times_are_by_the_clock(store, monkeypatch):
-    monkeypatch.setattr(process_liveness, "PROC", store.path.parent / "nothing")
-    process_liveness._boot.cache_clear()
+    monkeypatch.setattr(system, "PROC", store.path.parent / "nothing")
+    system.boot_id.cache_clear()
     process_liveness._owner.cache_clear()
     try:
         me = process_liveness.me()
@@ -310,7 +311,7 @@ def test_where_linux_is_not_start_times_are_by_the_clock(store, monkeypatch):
         assert not process_liveness.alive(me.host, me.pid, me.born - 60, 0.0, me.boot)
         assert not process_liveness.alive(me.host, 2**22 + 1, me.born, 0.0, me.boot)
     finally:
-        process_liveness._boot.cache_clear()
+        system.boot_id.cache_clear()
         process_liveness._owner.cache_clear()
 
 
