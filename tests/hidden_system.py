@@ -17,7 +17,7 @@ from hidden_where import HOME, PROJECT
 
 ABSENT = {"fcntl", "grp", "pwd", "resource", "termios"}
 POSIX = (
-    "chown fchmod fork getpgid geteuid getuid killpg mkfifo nice register_at_fork sched_getaffinity setsid "
+    "chown fchmod fork getpgid geteuid getuid killpg mkfifo nice posix_fallocate sched_getaffinity setsid "
     "sysconf uname waitpid"
 )
 SIGNALS = "SIGALRM SIGCHLD SIGHUP SIGKILL SIGUSR1 SIGXCPU alarm pause pthread_sigmask setitimer sigtimedwait"
@@ -70,7 +70,7 @@ def refused(path, folder=None):
         raise PermissionError(
             13,
             "The process cannot access the file because it is being used",
-            [one for one in used if one.startswith(full)],
+            full,
         )
 
 

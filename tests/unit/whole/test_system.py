@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
+import sys
 import sysconfig
+import threading
 import venv
+from contextlib import closing, nullcontext
 from pathlib import Path
 
+import psutil
 import pytest
 
+from core.domain import process_setup, system
 from core.domain.settings import PROJECT
 
 pytestmark = pytest.mark.process
@@ -32,39 +38,35 @@ import subprocess, sys
 def search(question):
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     if question == "hang":
-        print(child.pid, file=sys.stderr, flush=True)
+        with open("child", "w", encoding="utf-8") as file:
+            file.write(str(child.pid))
         child.wait()
     child.kill()
-    return [{"id": "returns.md", "text": "Start a return on the page Orders within 30 days."}]
+    return [{"doc_id": "returns.md", "text": "Start a return on the page Orders within 30 days."}]
 """
 ASKED = """
-import json, sys, time
+import json, sys
 from pathlib import Path
-import psutil
 from core.backends.sql.worker import Worker
-from core.corpus.chunk import Chunking
-from core.corpus.load_report import LoadReport
-from core.corpus.reading import Limits, Reader
 from core.domain import system
 assert system.WINDOWS and not system.LINUX and system.resource is None
-base = {"do": "query", "tables": ["t"], "values": {},
-        "limits": {"seconds": 60, "rows": 5, "value": 50, "result": 500}}
+asked = {"do": "query", "tables": ["t"], "values": {},
+         "limits": {"seconds": 60, "rows": 5, "value": 50, "result": 500}}
 worker = Worker(Path(sys.argv[1]), lambda: False)
-print(json.dumps(worker.ask({**base, "sql": "SELECT a FROM t"}, 5, 10_000, lambda: False)))
-slow = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT sum(i) FROM n, t"
+print(json.dumps(worker.ask({**asked, "sql": "SELECT a FROM t"}, 5, 10_000, lambda: False)["rows"]))
+endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT sum(i) FROM n, t"
 try:
-    worker.ask({**base, "sql": slow}, 0.2, 10_000, lambda: False)
+    worker.ask({**asked, "sql": endless}, 0.2, 10_000, lambda: False)
 except Exception as error:
     print(json.dumps(type(error).__name__))
 worker.kill()
-for limits in (Limits(memory=8 << 20), Limits(seconds=0)):
-    report = LoadReport()
-    with Reader(limits=limits) as reader:
-        try:
-            print(json.dumps(len(list(reader.documents(Path(sys.argv[2]), Chunking(), report)))))
-        except Exception as error:
-            print(json.dumps(str(error)))
 """
+# Each ends a process by a limit of its own.
+LIMITS = {
+    "system.limit_time(0)\nwhile True: pass": "time",
+    "system.limit_memory(150 << 20)\nheld = b'x' * (300 << 20)\ntime.sleep(60)": "memory",
+    "system.end_after(60)\nsystem.end_after(0)\nsystem.end_after(0.1)\ntime.sleep(60)": "time",
+}
 
 
 class Elsewhere:
@@ -126,8 +128,11 @@ def test_questions_and_own_pipelines_work_with_every_feature_removed(elsewhere: 
         "--json",
     )
     results = {one["route"]: one for one in json.loads(told)["results"]}
-    assert {one["status"] for one in results.values()} == {"ok"}
-    assert len(results) == 3
+    assert {route: one["error"] for route, one in results.items()} == {
+        "bm25": None,
+        "dense": None,
+        "mine": None,
+    }
 
 
 def test_an_index_is_made_again_although_open_files_cannot_be_replaced(elsewhere: Elsewhere) -> None:
@@ -154,3 +159,111 @@ def test_evaluations_gates_and_labels_work_with_every_feature_removed(elsewhere:
     elsewhere.core("labels", "import", "set", folder / "set.csv")
     elsewhere.core("sessions", "recover")
     assert "returns.md" in (folder / "set.csv").read_text(encoding="utf-8")
+
+
+def test_queries_are_answered_and_ended_without_polling_or_alarms(
+    elsewhere: Elsewhere, tmp_path: Path
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "t.sqlite")) as made:
+        made.executescript("CREATE TABLE t (a); INSERT INTO t VALUES (7);")
+    told = elsewhere.run("-c", ASKED, tmp_path / "t.sqlite").splitlines()
+    assert [json.loads(line) for line in told] == [[[7]], "TooSlow"]
+
+
+@pytest.mark.parametrize(("code", "how"), LIMITS.items())
+def test_a_process_ends_itself_at_its_limits(elsewhere: Elsewhere, code: str, how: str) -> None:
+    exits = system.OUT_OF_TIME if how == "time" else system.OUT_OF_MEMORY
+    elsewhere.run("-c", f"import time\nfrom core.domain import system\n{code}", exits=exits)
+    assert system.how_ended(exits) == how
+
+
+def test_a_pipeline_ends_with_all_that_it_started(elsewhere: Elsewhere) -> None:
+    file = elsewhere.home.parent / "pipe.py"
+    settings = f"[external.mine]\nfunction = '{file}:search'\ntimeout_s = 2\n"
+    (elsewhere.home / "routescope.toml").write_text(settings, encoding="utf-8")
+    elsewhere.core("ask", "hang", "--corpus", "faq", "--routes", "mine", exits=1)
+    number = int((file.parent / "child").read_text(encoding="utf-8"))
+    assert not psutil.pid_exists(number) or psutil.Process(number).status() == psutil.STATUS_ZOMBIE
+
+
+def test_a_pipe_is_read_by_a_thread_without_polling(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(system.select, "poll")
+    command = [sys.executable, "-c", "import sys; sys.stdin.read(1); print('x' * 10_000_000)"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        incoming = system.Incoming(process.stdout)
+        assert incoming.read(0.01) is None
+        process.stdin.close()
+        got = 0
+        while block := incoming.read(20):
+            got += len(block)
+        assert got == 10_000_001
+        assert incoming.read(0) == b""
+
+
+def test_who_stops_reading_holds_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(system.select, "poll")
+    with subprocess.Popen(
+        [sys.executable, "-c", "print('x' * 10_000_000)"], stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        incoming = system.Incoming(process.stdout)
+        assert incoming.read(20)
+        process.kill()
+        incoming.close()
+    for thread in threading.enumerate():
+        if thread.name == "pipe":
+            thread.join(20)
+            assert not thread.is_alive()
+
+
+@pytest.mark.parametrize(("windows", "tries", "raises"), [(False, 1, True), (True, 3, False)])
+def test_a_file_in_use_is_replaced_once_it_is_closed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, windows: bool, tries: int, raises: bool
+) -> None:
+    real, tried = os.replace, []
+
+    def replace(source: Path, target: Path) -> None:
+        tried.append(source)
+        if len(tried) < 3:
+            raise PermissionError(13, "in use")
+        real(source, target)
+
+    (tmp_path / "new").write_text("new", encoding="utf-8")
+    monkeypatch.setattr(os, "replace", replace)
+    monkeypatch.setattr(system, "WINDOWS", windows)
+    with pytest.raises(PermissionError) if raises else nullcontext():
+        system.replace(tmp_path / "new", tmp_path / "old")
+    assert (len(tried), (tmp_path / "old").exists()) == (tries, not raises)
+
+
+def test_without_user_ids_a_file_is_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delattr(os, "getuid")
+    with (tmp_path / "state").open("w", encoding="utf-8") as file:
+        assert system.is_ours(file)
+
+
+def test_a_command_ends_its_dashboard_by_closing_its_input() -> None:
+    code = """
+import os, signal, sys, time
+from core.domain import process_setup, system
+system.WINDOWS = True
+process_setup.end_with_parent()
+print("begun", flush=True)
+try:
+    for _ in range(600):
+        time.sleep(0.1)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+    command = [sys.executable, "-c", code]
+    environment = {**os.environ, process_setup.PARENT: "stdin"}
+    with subprocess.Popen(
+        command, cwd=PROJECT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        process.stdin.close()
+        assert process.stdout.read() == "interrupted\n"
