@@ -5,7 +5,6 @@ so that an interrupted evaluation goes on where it stopped.
 from __future__ import annotations
 
 import json
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Generic, Self, TextIO, TypeVar
 
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter, ValidationInfo
 
-from core.domain import jsonl
+from core.domain import jsonl, system
 from core.domain.errors import BadInput
 from core.domain.outputs import ReturnedHit
 from core.domain.ranked import Ids, Ranked
@@ -162,7 +161,7 @@ class Lines(ABC, Generic[T]):
             journal._write({"conditions": wanted})
             for question, item in done.items():
                 journal.add(question, item)
-            os.replace(draft, path)
+            system.replace(draft, path)
             yield journal
 
     @classmethod

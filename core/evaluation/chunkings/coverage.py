@@ -22,7 +22,6 @@ from core.evaluation.dataset import Evidence, LabelledSet, Written
 from core.evaluation.labels_file import Documents, find, located, lost_id
 
 if TYPE_CHECKING:
-    from core.evaluation.labels_file import Documents
     from core.store import Store
 
 
