@@ -7,19 +7,23 @@ import streamlit as st
 from core.domain.errors import RouteScopeError
 from ui.app import opened, say, state
 from ui.sessions import compare, replay
-from ui.sessions import pair as session_pair
-from ui.sessions.actions import actions, export_found, undo
-from ui.sessions.import_bundles import bring_in
+from ui.sessions.actions import actions, bring_in, export_found, undo
 from ui.sessions.run_list import listing
 
 
 def page() -> None:
     """Draw the list of runs, or the comparison or repetition named in the address."""
-    pair, again = session_pair.pair(), session_pair.chosen()
-    if pair is not None:
-        compare.draw(*pair)
-    elif again is not None:
-        _again(again)
+    asked = st.query_params
+    if asked.get("a") and asked.get("b"):
+        compare.draw(asked["a"], asked["b"])
+    elif again := asked.get("again"):
+        try:
+            run, _ = state.find(again)
+        except RouteScopeError as error:
+            say.error(error)
+            compare.to_list()
+        else:
+            replay.form(run)
     else:
         _list()
 
@@ -45,16 +49,6 @@ def _list() -> None:
             )
             export_found(store, search, only)
     bring_in(store)
-
-
-def _again(run_id: str) -> None:
-    try:
-        run, _ = state.find(run_id)
-    except RouteScopeError as error:
-        say.error(error)
-        st.button("All runs", key="back", on_click=session_pair.back)
-        return
-    replay.form(run)
 
 
 with say.errors():

@@ -59,6 +59,14 @@ def below(result: RouteResult, span: Span) -> list[Span]:
     return [other for other in result.spans if other.id in within]
 
 
+def depths(spans: Iterable[Span]) -> dict[int, int]:
+    """Return how deep each span is below the route's own steps, which are at 0; parents come first."""
+    found: dict[int, int] = {}
+    for span in spans:
+        found[span.id] = found.get(span.parent, -1) + 1 if span.parent is not None else 0
+    return found
+
+
 def recorded(spans: Iterable[Span], kind: type[T]) -> list[Recorded[T]]:
     """Return the steps that came to an output of `kind`, in order."""
     return [Recorded(span, span.output) for span in spans if isinstance(span.output, kind)]

@@ -13,7 +13,7 @@ from core.engine.request import Request
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.pages.reading import plain
 from tests.runs import HOSTILE, make_run
-from ui.sessions import import_bundles
+from ui.sessions.actions import take_in
 
 ACTIONS = ("open", "compare", "again", "replay", "delete")
 QUESTION = Query("How do I send a fragile item back?")
@@ -164,11 +164,11 @@ def test_a_replay_asks_no_model_and_is_compared_with_its_original(visit, engine,
         Request(Query("Not asked of the model before"), "tiny", ("hyde", "bm25"), mode="replay")
     )
     from ui.app import state
-    from ui.sessions import pair, replay
+    from ui.sessions import compare, replay
 
     started = []
     monkeypatch.setattr(state, "engine", lambda: engine)
-    monkeypatch.setattr(pair, "show", lambda a, b: started.append((a, b)))
+    monkeypatch.setattr(compare, "of", lambda a, b: started.append((a, b)))
     replay.replay(run.id)
     replay.replay(other.id)
     again, missing = (engine.job(b).wait(20) for _, b in started)
@@ -200,7 +200,7 @@ def test_files_are_imported_one_by_one_and_what_came_in_is_linked(visit, engine,
     bundle = other.store.export_bundle(["n1", "n2"])
     given = {"a.zip": bundle, "b.zip": b"no zip", "a again.zip": bundle}
     files = [SimpleNamespace(name=name, getvalue=lambda data=data: data) for name, data in given.items()]
-    found = import_bundles.take_in(engine.store, files)
+    found = take_in(engine.store, files)
     assert [(name, new, bool(wrong)) for name, new, wrong in found] == [
         ("a.zip", ["n1", "n2"], False),
         ("b.zip", [], True),

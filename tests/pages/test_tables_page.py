@@ -6,7 +6,7 @@ from core.domain.types import Query
 from core.engine.request import Request
 from tests.fakes import ScriptedLLM
 from tests.runs import HOSTILE
-from ui.compare.database_results import tables
+from ui.compare.answers import tables
 
 
 def shown(engine, llm, route="text_to_sql", question="Which orders were shipped?"):

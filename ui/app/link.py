@@ -15,6 +15,7 @@ from core.routes.registry import routes
 from ui.app import state
 from ui.app.answer_style import ANSWERS, BY, ORDERS
 from ui.app.markup import md
+from ui.app.routes import differing
 
 ADOPTED = "adopted"  # the link whose content was last put into the inputs
 LEFT_OUT = "left_out"  # (run, what of it could not be put into the inputs)
@@ -70,8 +71,7 @@ def restore(run: Run) -> None:
     for result in run.results:
         if result.route in here:
             kept, unknown = settled(routes()[result.route], result.parameters)
-            defaults = routes()[result.route].settle({})
-            turned[result.route] = {name: value for name, value in kept.items() if value != defaults[name]}
+            turned[result.route] = differing(routes()[result.route], kept)
             gone += unknown
     st.session_state[state.PARAMETERS] = turned
     answers = run.settings.get("answers")

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from core.domain.types import Run
 from core.routes.declare import Route
-from ui.app import link, opened, state
-from ui.app.markup import md
-from ui.app.routes import also
+from ui.app import link, outcome, say, state
+from ui.app.outcome import Outcome
+from ui.app.routes import also, differing
 
-BEFORE = "inputs_before"  # the inputs as they were before the last `keep`, for Undo
-KEPT = "kept_parameters"  # (run, route, parameters) of the last `keep`
 INPUTS = (
     state.QUESTION,
     state.CORPUS,
@@ -37,58 +36,45 @@ def offer(run: Run, route: Route, parameters: Mapping[str, Any] | None, lacking:
     `parameters` are {} if nothing was changed, and None if they cannot be used; `lacking` is then the
     reason.
     """
+    values = dict(parameters or {})
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.button(
             "Use in next run",
             key="keep_parameters",
             disabled=not parameters,
-            on_click=keep,
-            args=(run, route, dict(parameters or {})),
+            on_click=outcome.act,
+            args=("keep_parameters", partial(_keep, run, route, values)),
             help="Sets these parameters for the next run, with the question and routes of this run",
         )
-        if parameters:
-            st.caption(md(", ".join(f"{name} = {_text(value)}" for name, value in parameters.items())))
-        elif parameters is None:
-            st.caption(md(lacking))
-    draw_kept(run.id)
+        say.caption(lacking if parameters is None else _text(values))
+    outcome.draw("keep_parameters", "undo_parameters")
 
 
-def keep(run: Run, route: Route, parameters: dict[str, Any]) -> None:
-    """Restore the request of `run` with changed `parameters` of `route`, keeping earlier inputs for Undo."""
-    now = st.session_state
+def _keep(run: Run, route: Route, values: dict[str, Any]) -> Outcome:
+    """Restore the request of `run` with changed values of `route`."""
     before = inputs()
     link.restore(run)
-    now[state.CORPUS] = run.corpus
-    changed = {**now[state.PARAMETERS].get(route.name, {}), **parameters}
-    default = {parameter.name: parameter.default for parameter in route.parameters}
-    now[state.PARAMETERS] = {
-        **now[state.PARAMETERS],
-        route.name: {name: value for name, value in changed.items() if value != default[name]},
-    }
-    also(route.name)
-    now[state.VERSION] = now.get(state.VERSION, 0) + 1  # the parameters' widgets are created again
-    now[link.ADOPTED] = (run.id, None, None)  # the way to Compare must not restore the run over it
-    now[BEFORE], now[KEPT] = before, (run.id, route.title, dict(parameters))
+    st.session_state[link.ADOPTED] = (run.id, None, None)  # the way to Compare must not restore it again
+    return _set(before, route, values, run.corpus)
 
 
-def set_parameters(of: str, route: Route, values: Mapping[str, Any], corpus: str) -> None:
-    """Make `values` the route's parameters of the next run over a corpus, keeping earlier inputs for Undo."""
-    now, before, default = st.session_state, inputs(), route.settle({})
-    changed = {**now.get(state.PARAMETERS, {}).get(route.name, {}), **values}
+def use(place: str, route: Route, values: Mapping[str, Any], corpus: str) -> None:
+    """Make `values` the route's parameters of the next run over a corpus; `place` shows it, with Undo."""
+    outcome.act(place, lambda: _set(inputs(), route, values, corpus))
+
+
+def _set(before: Mapping[str, Any], route: Route, values: Mapping[str, Any], corpus: str) -> Outcome:
+    now = st.session_state
+    given = now.get(state.PARAMETERS, {})
     now[state.CORPUS] = corpus
-    now[state.PARAMETERS] = {
-        **now.get(state.PARAMETERS, {}),
-        route.name: {name: value for name, value in changed.items() if value != default[name]},
-    }
+    changed = differing(route, {**given.get(route.name, {}), **values})
+    now[state.PARAMETERS] = {**given, route.name: changed}
     also(route.name)
-    now[state.VERSION] = now.get(state.VERSION, 0) + 1  # the parameters' widgets are created again
-    now[BEFORE], now[KEPT] = before, (of, route.title, dict(values))
-
-
-def undo() -> None:
-    """Restore the inputs from before the last `keep`."""
-    st.session_state.pop(KEPT, None)
-    put_back(st.session_state.pop(BEFORE, {}))
+    state.renew()
+    way = "Go to Compare and press Ctrl+Enter (⌘+Enter) to run it"
+    to = {"run": run} if (run := now.get(state.RUN)) else dict[str, str]()
+    told = f"Set for the next run: {route.title} with {_text(values)}."
+    return Outcome(told, partial(put_back, before), ("compare.py", way, to))
 
 
 def inputs() -> dict[str, Any]:
@@ -98,30 +84,12 @@ def inputs() -> dict[str, Any]:
 
 def put_back(before: Mapping[str, Any]) -> None:
     """Set the inputs to what `inputs` returned."""
-    now = st.session_state
     for name in INPUTS:
-        if name in before:
-            now[name] = before[name]
-        else:
-            now.pop(name, None)
-    now[state.VERSION] = now.get(state.VERSION, 0) + 1
+        st.session_state.pop(name, None)
+    st.session_state.update(before)
+    state.renew()
 
 
-def draw_kept(of: str, key: str = "undo_parameters") -> None:
-    """Draw what `keep` or `set_parameters` set last, if that was `of`, with the way on and Undo."""
-    last, title, parameters = st.session_state.get(KEPT, (None, "", {}))
-    if last != of:
-        return
-    values = ", ".join(f"{name} = {_text(value)}" for name, value in parameters.items())
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="kept"):
-        st.success(md(f"Set for the next run: {title} with {values}."))
-        label = "Go to Compare and press Ctrl+Enter (⌘+Enter) to run it"
-        if st.session_state.get(state.RUN):
-            opened.to("compare.py", label)
-        else:
-            st.page_link("compare.py", label=md(label))
-        st.button("Undo", key=key, on_click=undo, type="tertiary")
-
-
-def _text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _text(values: Mapping[str, Any]) -> str:
+    spoken = {name: f"{one:g}" if isinstance(one, float) else one for name, one in values.items()}
+    return ", ".join(f"{name} = {one}" for name, one in spoken.items())

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 from itertools import groupby
+from typing import Any
 
 import streamlit as st
 from markupsafe import Markup
@@ -63,6 +64,12 @@ def chosen() -> list[str]:
 def also(*names: str) -> None:
     """Put routes among those that Compare asks, before its choice is drawn."""
     st.session_state[state.ROUTES] = list(dict.fromkeys([*chosen(), *names]))
+
+
+def differing(route: Route, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those parameters of a route that differ from their defaults."""
+    default = {parameter.name: parameter.default for parameter in route.parameters}
+    return {name: value for name, value in values.items() if value != default[name]}
 
 
 def title(name: str) -> str:

@@ -50,8 +50,13 @@ def fill_in(query: Query) -> None:
     """Put a question and its conversation into the inputs; only before they are drawn."""
     st.session_state[QUESTION] = query.text
     st.session_state[TURNS] = [{"role": turn.role, "text": turn.text} for turn in query.history]
-    st.session_state[VERSION] = st.session_state.get(VERSION, 0) + 1
     st.session_state.pop(SAID, None)
+    renew()
+
+
+def renew() -> None:
+    """Have the widgets of turns and parameters made again, which show what was set."""
+    st.session_state[VERSION] = st.session_state.get(VERSION, 0) + 1
 
 
 def set_filters(written: str) -> None:
@@ -60,19 +65,9 @@ def set_filters(written: str) -> None:
     st.session_state[FILTERS_VERSION] = st.session_state.get(FILTERS_VERSION, 0) + 1
 
 
-def filters_key() -> str:
-    """Return the key of the filters' text area."""
-    return f"filters:{st.session_state.get(FILTERS_VERSION, 0)}"
-
-
 def editor_key() -> str:
     """Return the key of the conversation's editor."""
     return f"turns:{st.session_state.get(VERSION, 0)}"
-
-
-def parameter_key(route: str, parameter: str) -> str:
-    """Return the key of a parameter's widget."""
-    return f"parameter:{route}:{parameter}:{st.session_state.get(VERSION, 0)}"
 
 
 def said() -> list[dict[str, str]]:

@@ -20,7 +20,7 @@ from ui.app import say, state, tour
 from ui.app.answer_style import ANSWERS, BY, ORDERS
 from ui.app.markup import cut, md, show, tag
 from ui.app.routes import by_family, chosen, directory, on_page, title
-from ui.compare import filters, presets, session_memory
+from ui.compare import menus
 from ui.components import parameters
 
 # Too long a question gets one message. A box takes no more than this, as a page that sends much more than
@@ -49,14 +49,14 @@ def form(corpus: str, run: Run | None, *, running: bool) -> tuple[bool, bool]:
             pressed = st.button("Run", type="primary", shortcut="mod+enter", key="run")
         _route_menu(missing(state.engine(), corpus))
         _answer_menu()
-        filters.menu(corpus, run)
+        menus.filters(corpus, run)
         _more_menu(corpus)
     return pressed, stop
 
 
 def _more_menu(corpus: str) -> None:
     """Draw what is needed less often, in one menu; its label says what of it is in use."""
-    turns, preset = state.said(), presets.in_place()
+    turns, preset = state.said(), menus.applied()
     used = [f"{len(turns)} turns"] if turns else []
     used += [f"preset {cut(preset.name, 20)}"] if preset is not None else []
     used += [f"session {cut(state.session(), 20)}"] if state.session() else []
@@ -64,8 +64,8 @@ def _more_menu(corpus: str) -> None:
         "Samples": partial(_samples, corpus),
         "Conversation": _conversation,
         "Parameters": _parameters,
-        "Presets": partial(presets.draw, corpus),
-        "Session": session_memory.draw,
+        "Presets": partial(menus.presets, corpus),
+        "Session": menus.session,
     }
     label = md(f"More: {', '.join(used)}") if used else "More"
     with st.popover(label, key="more_menu"), st.container(width=640):
@@ -91,7 +91,7 @@ def request(corpus: str) -> Request:
         tuple(name for name in st.session_state.get(state.ANSWERED, []) if name in names),
         session=state.session(),
         style=state.answer_style(),
-        where=filters.chosen(),
+        where=menus.chosen_filters(),
     )
 
 

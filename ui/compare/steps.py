@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from core.analysis.run_view import describe, facts
+from core.analysis.run_view import depths, describe, facts
 from core.domain.types import RouteResult, Run, Span
 from ui.app.markup import render
 from ui.components.reasoning import thoughts
@@ -23,9 +23,8 @@ def steps(run: Run) -> Markup:
 
 def _rows(result: RouteResult) -> Iterator[tuple[Any, ...]]:
     """Yield each span with its depth, short facts, named values and reasoning."""
-    depth: dict[int | None, int] = {None: -1}
+    depth = depths(result.spans)
     for span in result.spans:
-        depth[span.id] = depth.get(span.parent, 0) + 1
         marks = [span.cached, f"shared with {span.shared_with}" if span.shared_with else ""]
         if span.tokens:
             marks.append(f"{span.tokens.prompt} + {span.tokens.completion} tokens")

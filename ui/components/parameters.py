@@ -17,11 +17,8 @@ def draw(route: Route, given: dict[str, Any]) -> dict[str, Any]:
     """Draw the route's parameters and return the values that differ from the defaults."""
     changed: dict[str, Any] = {}
     for parameter in route.parameters:
-        value = widget(
-            parameter,
-            given.get(parameter.name, parameter.default),
-            state.parameter_key(route.name, parameter.name),
-        )
+        key = f"parameter:{route.name}:{parameter.name}:{st.session_state.get(state.VERSION, 0)}"
+        value = widget(parameter, given.get(parameter.name, parameter.default), key)
         if value is not None and value != parameter.default:
             changed[parameter.name] = value
     return changed

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from core.analysis import external, token_usage
 from core.analysis.critical_path import critical, ended, on_path, timed
 from core.analysis.remarks import prepared_by
-from core.analysis.run_view import reuse, source, worked
+from core.analysis.run_view import depths, reuse, source, worked
 from core.analysis.timeline import ALONE, lead, path_in_words
 from core.domain.format import brief, milliseconds
 from core.domain.types import RouteResult, Run
@@ -113,9 +113,7 @@ def _row(run: Run, result: RouteResult) -> Markup | tuple[object, ...]:
 def spans(result: RouteResult) -> Markup:
     """Return every span below its parent, with its start, duration and origin."""
     within, path, end = on_path(result), critical(result), ended(result) or 1.0
-    depth: dict[int | None, int] = {None: -1}
-    for span in result.spans:
-        depth[span.id] = depth.get(span.parent, -1) + 1
+    depth = depths(result.spans)
     drawable = {span.id for span in timed(result.spans)}
     rows = []
     for span in result.spans[:SPANS]:

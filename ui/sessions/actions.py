@@ -1,26 +1,34 @@
-"""Actions on selected runs: open, compare, rerun, tag, note, export, and delete with Undo."""
+"""Actions on runs: open, compare, rerun, tag, note, export, import, and delete with Undo."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
 
 import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from core.domain import people
+from core.domain.errors import RouteScopeError
 from core.domain.format import time_left
 from core.evaluation.finding import count
 from core.store import Filters, SessionRow, Store
 from core.store.run_annotations import MAX_NOTE
-from ui.app import account, state
+from ui.app import account, say, state
+from ui.app.markup import cut, md
 from ui.components import complaint, sharing
 from ui.components.gold import gold_grades
-from ui.sessions import pair, replay
+from ui.sessions import compare, replay
 from ui.sessions.run_list import changed
 
 DELETED = "sessions_deleted"  # ids of the last deletion and when that was (monotonic), for Undo
+IMPORTED = "sessions_imported"  # [(name of a file, ids that were new, what went wrong)] of the last import
 MAX_EXPORTED = 500  # runs of one export: a bundle is made in memory
+LINKS = 20  # imported runs that are listed with a link
 OPEN = "Shows the stored run without searching again or calling a model."
+BUNDLE = "A bundle of the runs with their tags and notes, which any RouteScope can import"
 
 
 def actions(store: Store, picked: Sequence[SessionRow]) -> None:
@@ -37,11 +45,17 @@ def actions(store: Store, picked: Sequence[SessionRow]) -> None:
                 run = store.load(alone.id)
                 complaint.popover(run, "wrong_session", gold_grades(run))
         if len(picked) == 2:
-            pair_ = [row.id for row in sorted(picked, key=lambda row: (row.created, row.id))]
-            st.button("Compare", type="primary", key="compare", on_click=pair.show, args=pair_)
+            pair = [row.id for row in sorted(picked, key=lambda row: (row.created, row.id))]
+            st.button("Compare", type="primary", key="compare", on_click=compare.of, args=pair)
         _bundle(store, ended, f"Export {len(ended)}", "export")
         if alone is not None and ended:
-            _files(store, alone.id)
+            with st.popover("Other formats", key="files", width="content"):
+                for label, export, ending, mime in (
+                    ("Rankings as a TREC run file", store.export_trec, "trec", "text/plain"),
+                    ("Results as JSON lines", store.export_jsonl, "jsonl", "application/jsonl"),
+                ):
+                    name = f"routescope-{alone.id}.{ending}"
+                    _download(label, name, mime, ending, lambda export=export: export(store.load(ended[0])))  # type: ignore[misc]
         if alone is not None and alone.maker and alone.maker == me:
             sharing.button(store, alone, "share")
         deed: people.Deed = "look" if all(row.maker == me for row in picked) else "delete"
@@ -59,53 +73,30 @@ def actions(store: Store, picked: Sequence[SessionRow]) -> None:
 def export_found(store: Store, search: str, only: Filters) -> None:
     """Draw a download of all runs found, as one bundle."""
     total = store.count(search, **only)
-    if not total:
-        return
     if total > MAX_EXPORTED:
         st.caption(
             f"{total:,} runs match; one export holds at most {MAX_EXPORTED}. Narrow the search or filters, "
             "or select rows."
         )
-        return
-    still = only.copy()
-    still["status"] = "running"
-    running = set(store.ids(search, **still))
-    ended = [id for id in store.ids(search, **only) if id not in running]
-    _bundle(store, ended, f"Export all {len(ended)} matches", "export_found")
+    elif total:
+        still = only.copy()
+        still["status"] = "running"
+        running = set(store.ids(search, **still))
+        ended = [id for id in store.ids(search, **only) if id not in running]
+        _bundle(store, ended, f"Export all {len(ended)} matches", "export_found")
 
 
 def _bundle(store: Store, ids: Sequence[str], label: str, key: str) -> None:
-    st.download_button(
-        label,
-        data=account.by_me(lambda: store.export_bundle(ids)),
-        file_name=f"routescope-{ids[0] if len(ids) == 1 else f'{len(ids)}-runs'}.zip",
-        mime="application/zip",
-        on_click="ignore",
-        key=key,
-        **account.needs(
-            "export",
-            disabled=not ids,
-            help="A bundle of the runs with their tags and notes, which any RouteScope can import",
-        ),
-    )
+    name = f"routescope-{ids[0] if len(ids) == 1 else f'{len(ids)}-runs'}.zip"
+    given = {"disabled": not ids, "help": BUNDLE}
+    _download(label, name, "application/zip", key, lambda: store.export_bundle(ids), **given)
 
 
-def _files(store: Store, run_id: str) -> None:
-    """Draw downloads of one run in the formats of other tools."""
-    with st.popover("Other formats", key="files", width="content"):
-        for label, export, ending, mime in (
-            ("Rankings as a TREC run file", store.export_trec, "trec", "text/plain"),
-            ("Results as JSON lines", store.export_jsonl, "jsonl", "application/jsonl"),
-        ):
-            st.download_button(
-                label,
-                data=account.by_me(lambda export=export: export(store.load(run_id))),  # type: ignore[misc]
-                **account.needs("export"),
-                file_name=f"routescope-{run_id}.{ending}",
-                mime=mime,
-                on_click="ignore",
-                key=ending,
-            )
+def _download(label: str, name: str, mime: str, key: str, make: Callable[[], Any], **given: Any) -> None:
+    """Draw a download that is made when it is asked for."""
+    needs = account.needs("export", **given)
+    data = account.by_me(make)
+    st.download_button(label, data=data, file_name=name, mime=mime, on_click="ignore", key=key, **needs)
 
 
 def _words(store: Store, row: SessionRow) -> None:
@@ -136,3 +127,51 @@ def undo(store: Store) -> None:
                 store.undelete(id)
             changed()
             st.rerun()
+
+
+def bring_in(store: Store) -> None:
+    """Choose bundles, import them, and see what came in, with links, until that is closed."""
+    with st.expander("Import bundles", key="import_bundles"):
+        st.caption(
+            "Each file is imported as a whole or not at all. Runs that are already stored stay unchanged."
+        )
+        given = st.file_uploader(
+            "Bundles", type="zip", key="bundle", label_visibility="collapsed", accept_multiple_files=True
+        )
+        if given and st.button(f"Import {len(given)}", key="import"):
+            st.session_state[IMPORTED] = take_in(store, given)
+            changed()
+            st.rerun()
+    imported: list[tuple[str, list[str], str]] = st.session_state.get(IMPORTED, [])
+    if not imported:
+        return
+    with st.container(border=True):
+        for name, _, wrong in imported:
+            if wrong:
+                say.error(f"{cut(name, 80)} was not imported: {wrong}")
+        files = [name for name, _, wrong in imported if not wrong]
+        new = list(dict.fromkeys(id for _, ids, _ in imported for id in ids))
+        if files:
+            added = f"{count(len(new), 'new runs')} from {count(len(files), 'files')}"
+            st.success(f"{added}; any others were already stored.")
+        for id in new[:LINKS]:
+            with suppress(RouteScopeError):  # deleted since
+                row = store.session(id)
+                label = f"{row.created[:16].replace('T', ' ')} · {cut(row.question, 90)} · {row.corpus}"
+                st.page_link("compare.py", label=md(label), query_params={"run": id})
+        if len(new) > LINKS:
+            st.caption(f"{len(new) - LINKS} more in the list above.")
+        st.button(
+            "Close", key="close_import", type="tertiary", on_click=st.session_state.pop, args=(IMPORTED,)
+        )
+
+
+def take_in(store: Store, files: Sequence[UploadedFile]) -> list[tuple[str, list[str], str]]:
+    """Import files one after another: (name, ids of the runs that are new, what was wrong with it or "")."""
+    found: list[tuple[str, list[str], str]] = []
+    for file in files:
+        try:
+            found.append((file.name, store.import_bundle(file.getvalue()), ""))
+        except RouteScopeError as error:
+            found.append((file.name, [], str(error)))
+    return found

@@ -4,45 +4,66 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.analysis.run_diff import RunDiff, RunRouteDiff, headline, run_diff
-from core.domain.errors import RouteScopeError
+from core.analysis.run_diff import run_diff
 from core.domain.format import milliseconds
 from core.domain.types import Run
 from core.engine.job import Job
 from ui.app import say, state
 from ui.app.choice import choice
-from ui.app.markup import cut, join, show, tag
+from ui.app.markup import cut, show, tag
 from ui.app.progress import follow
 from ui.compare.results import at_work
-from ui.sessions import pair
-from ui.sessions.diff import asked, routes_table, settings_table, words
-from ui.sessions.trace_diff import draw_route
+from ui.sessions import diff as drawn
 
-OF = "session_of"  # the route that is looked at
+
+def of(first: str, second: str) -> None:
+    """Compare two runs, which the address alone keeps."""
+    st.query_params.from_dict({"a": first, "b": second})
+
+
+def to_list() -> None:
+    """Draw the button that returns to the list of all runs."""
+    st.button("All runs", key="back", on_click=st.query_params.clear)
 
 
 def draw(first: str, second: str) -> None:
     """Draw the comparison of two stored runs, or the error in one of the ids."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button("All runs", key="back", on_click=pair.back)
-        st.button("Swap", key="exchange", on_click=pair.show, args=(second, first))
+        to_list()
+        st.button("Swap", key="exchange", on_click=of, args=(second, first))
     runs: list[Run] = []
-    for id, which in ((first, "first"), (second, "second")):
-        try:
+    for id, which in ((first, "First"), (second, "Second")):
+        with say.errors(lambda why, which=which: st.error(f"{which} run: {why}")):  # type: ignore[misc]
             runs.append(state.find(id)[0])
-        except RouteScopeError as error:
-            say.error(f"{which.capitalize()} run: {error}")
     if len(runs) < 2:
         return
-    before, after = runs
-    _heads(before, after)
-    if _under_way(before) or _under_way(after):
+    for column, which, run in zip(st.columns(2), ("First", "Second"), runs, strict=True):
+        facts = (
+            f"{run.created[:19].replace('T', ' ')} UTC · corpus {run.corpus} · {len(run.results)} routes · "
+            f"{milliseconds(run.wall_ms)} · model calls {run.settings.get('llm mode', 'not recorded')}"
+        )
+        with column:
+            question = tag("div", tag("b", which), ": ", tag("span", cut(run.query.text, 200), dir="auto"))
+            show(tag("div", question, tag("div", facts, css="dim"), css="rs"))
+            st.page_link("compare.py", label=f"Open the {which.lower()} run", query_params={"run": run.id})
+    if any(map(_under_way, runs)):
         return
-    diff = run_diff(before, after)
-    show(tag("div", tag("p", words(headline(diff)), css="rs-sessions-told"), css="rs"))
-    show(tag("div", asked(diff), settings_table(diff), routes_table(diff), css="rs"))
-    if diff.routes:
-        draw_route(diff, _pick(diff), before, after)
+    diff = run_diff(*runs)
+    show(drawn.runs(diff))
+    if not diff.routes:
+        return
+    ordered = sorted(diff.routes, key=lambda one: (one.same, one.same_result))
+    by_name = {one.before.route: one for one in reversed(ordered)}
+    name = choice(
+        "of",
+        "session_of",
+        "Compare traces of",
+        list(dict.fromkeys(one.before.route for one in ordered)),
+        always=True,
+        format_func=lambda one: f"{by_name[one].before.title}{'' if by_name[one].same else ' (differs)'}",
+        width=360,
+    )
+    show(drawn.route(diff, by_name[name], *runs))
 
 
 def _under_way(run: Run) -> bool:
@@ -59,42 +80,3 @@ def _under_way(run: Run) -> bool:
         st.button("Refresh", key=f"look_again:{run.id}")
         return True
     return False
-
-
-def _pick(diff: RunDiff) -> RunRouteDiff:
-    """Draw the choice of a route whose traces to show, at first the first that differs."""
-    ordered = [
-        *sorted(diff.differing, key=lambda one: one.same_result),
-        *(route for route in diff.routes if route.same),
-    ]
-    by_name = {route.before.route: route for route in reversed(ordered)}
-    names = list(dict.fromkeys(route.before.route for route in ordered))
-    name = choice(
-        "of",
-        OF,
-        "Compare traces of",
-        names,
-        always=True,
-        format_func=lambda one: f"{by_name[one].before.title}{'' if by_name[one].same else ' (differs)'}",
-        width=360,
-    )
-    return by_name[name]
-
-
-def _heads(before: Run, after: Run) -> None:
-    """Draw what the two runs are, with a link to each."""
-    for column, which, run in zip(st.columns(2), ("First", "Second"), (before, after), strict=True):
-        facts = (
-            f"{run.created[:19].replace('T', ' ')} UTC · corpus {run.corpus} · {len(run.results)} routes · "
-            f"{milliseconds(run.wall_ms)} · model calls {run.settings.get('llm mode', 'not recorded')}"
-        )
-        with column:
-            show(
-                tag(
-                    "div",
-                    join([tag("b", which), ": ", tag("span", cut(run.query.text, 200), dir="auto")]),
-                    tag("div", facts, css="dim"),
-                    css="rs",
-                )
-            )
-            st.page_link("compare.py", label=f"Open the {which.lower()} run", query_params={"run": run.id})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,6 @@ import streamlit as st
 
 from core.analysis.run_diff import value
 from core.corpus import catalogue
-from core.domain.errors import RouteScopeError
 from core.domain.types import Query, Run
 from core.engine.replay import Again, Here, again
 from core.engine.request import Request
@@ -22,7 +21,7 @@ from ui.app.markup import cut
 from ui.app.routes import by_family, title
 from ui.compare.ask import MAX_PASTED
 from ui.components import parameters
-from ui.sessions import pair
+from ui.sessions import compare
 
 REPLAY = (
     "Reruns it from cached model answers: searches run again, the language model is not called. "
@@ -38,29 +37,30 @@ FAILED = "session_again_failed"  # why the run could not be begun
 
 def buttons(row: SessionRow) -> None:
     """Run again with a change, or replay, the picked run."""
-    ended = row.status != "running"
     for label, key, then, about in (
-        ("Rerun with a change", "again", pair.run_again, "Change one thing, and compare the two runs."),
+        ("Rerun with a change", "again", choose, "Change one thing, and compare the two runs."),
         ("Replay without models", "replay", replay, REPLAY),
     ):
-        st.button(label, key=key, on_click=then, args=(row.id,), disabled=not ended, help=about)
+        st.button(label, key=key, on_click=then, args=(row.id,), disabled=row.status == "running", help=about)
     if failed := st.session_state.pop(FAILED, None):
-        say.error(failed)
+        st.error(failed)
+
+
+def choose(run_id: str) -> None:
+    """Choose what to change of a run, which the address names."""
+    st.query_params.from_dict({"again": run_id})
 
 
 def replay(run_id: str) -> None:
     """Begin the same from stored answers, and compare the two."""
-    try:
+    with say.errors(lambda why: st.session_state.update({FAILED: why})):
         run, _ = state.find(run_id)
         begin(run_id, replace(known(run).request, mode="replay"))
-    except RouteScopeError as error:
-        st.session_state[FAILED] = str(error)
 
 
 def begin(run_id: str, request: Request) -> None:
     """Start the request and compare what comes of it with the run it was made from; RouteScopeError."""
-    job = state.start(request)
-    pair.show(run_id, job.id)
+    compare.of(run_id, state.start(request).id)
 
 
 def known(run: Run) -> Again:
@@ -75,11 +75,16 @@ def known(run: Run) -> Again:
 
 def form(run: Run) -> None:
     """Choose what to change and run it; then the two are compared."""
-    st.button("All runs", key="back", on_click=pair.back)
+    compare.to_list()
     st.subheader("Rerun with one change", anchor=False)
     st.text(run.query.text)
     found = known(run)
-    draw_differences(found)
+    if found.gone:
+        say.warning(f"No longer available and left out: {'; '.join(found.gone)}.")
+    if found.other:
+        say.caption(f"Different from the stored run, whatever you change: {'; '.join(found.other)}.")
+    if not found.gone and not found.other:
+        st.caption("Everything this run used is still available.")
     if not found.request.routes:
         st.error("This version has none of the routes of this run, so it cannot be rerun.")
         return
@@ -89,8 +94,8 @@ def form(run: Run) -> None:
         "Corpus": _corpus,
         "Question": _question,
         "Answers": _answers,
-        "Model calls": _mode,
-        "No change": lambda request: request,
+        "Model calls": lambda now: replace(now, mode=_radio("Model calls", MODES, now.mode, "mode")),
+        "No change": lambda now: now,
     }
     what = st.segmented_control(
         "Change", list(changes), default="A parameter of a route", key="again_what", required=True
@@ -105,14 +110,15 @@ def form(run: Run) -> None:
             st.rerun()
 
 
-def draw_differences(found: Again) -> None:
-    """Draw what of the stored run is unavailable or has changed."""
-    if found.gone:
-        say.warning(f"No longer available and left out: {'; '.join(found.gone)}.")
-    if found.other:
-        say.caption(f"Different from the stored run, whatever you change: {'; '.join(found.other)}.")
-    if not found.gone and not found.other:
-        st.caption("Everything this run used is still available.")
+def _radio(label: str, options: dict[str, str], now: str | None, key: str) -> Any:
+    names = list(options)
+    at = names.index(now) if now else 0
+    return st.radio(label, names, index=at, format_func=options.__getitem__, key=f"again_{key}")
+
+
+def _some(label: str, offered: Iterable[str], now: Iterable[str], key: str) -> tuple[str, ...]:
+    given: dict[str, Any] = {"format_func": title, "key": f"again_{key}", "width": 720}
+    return tuple(st.multiselect(label, list(offered), default=list(now), **given))
 
 
 def _parameter(request: Request) -> Request:
@@ -123,39 +129,25 @@ def _parameter(request: Request) -> Request:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name = st.selectbox("Route", having, format_func=title, key="again_route", width=280)
         route = routes()[name]
-        by_name = {parameter.name: parameter for parameter in route.parameters}
-        parameter = by_name[
-            st.selectbox(
-                "Parameter",
-                list(by_name),
-                format_func=lambda one: one.replace("_", " "),
-                key=f"again_parameter:{name}",
-                width=240,
-            )
-        ]
-    now = route.settle(request.parameters.get(name, {}))
+        by_name = {one.name: one for one in route.parameters}
+        given: dict[str, Any] = {"key": f"again_parameter:{name}", "width": 240}
+        given["format_func"] = lambda one: one.replace("_", " ")
+        parameter = by_name[st.selectbox("Parameter", list(by_name), **given)]
+    now = route.settle(request.parameters.get(name, {}))[parameter.name]
     with st.container(width=540):
-        chosen = parameters.widget(parameter, now[parameter.name], f"again:{name}:{parameter.name}")
-    say.caption(f"Was {value(now[parameter.name])}. {parameter.help}")
-    if chosen is None:
+        new = parameters.widget(parameter, now, f"again:{name}:{parameter.name}")
+    say.caption(f"Was {value(now)}. {parameter.help}")
+    if new is None:
         return request
-    turned: Mapping[str, Any] = {**request.parameters.get(name, {}), parameter.name: chosen}
+    turned = {**request.parameters.get(name, {}), parameter.name: new}
     return replace(request, parameters={**request.parameters, name: turned})
 
 
 def _routes(request: Request) -> Request:
-    offered = [route.name for route in by_family()]
-    chosen = st.multiselect(
-        "Routes",
-        offered,
-        default=list(request.routes),
-        format_func=title,
-        key="again_routes",
-        width=720,
-    )
+    chosen = _some("Routes", (route.name for route in by_family()), request.routes, "routes")
     return replace(
         request,
-        routes=tuple(chosen),
+        routes=chosen,
         parameters={name: turned for name, turned in request.parameters.items() if name in chosen},
         answered=tuple(name for name in request.answered if name in chosen),
     )
@@ -169,46 +161,16 @@ def _corpus(request: Request) -> Request:
 
 
 def _question(request: Request) -> Request:
-    text = st.text_area(
-        "Question", request.query.text, key="again_question", height=80, width=720, max_chars=MAX_PASTED
-    )
-    turns = request.query.history
-    if turns:
-        say.caption(
-            f"Follows the same {len(turns)} turns as before, starting with “{cut(turns[0].text, 80)}”."
-        )
-    return replace(request, query=Query(text, turns))
+    given: dict[str, Any] = {"key": "again_question", "height": 80, "width": 720, "max_chars": MAX_PASTED}
+    text = st.text_area("Question", request.query.text, **given)
+    if turns := request.query.history:
+        first = cut(turns[0].text, 80)
+        say.caption(f"Follows the same {len(turns)} turns as before, starting with “{first}”.")
+    return replace(request, query=Query(text, request.query.history))
 
 
 def _answers(request: Request) -> Request:
-    chosen = st.radio(
-        "Write answers",
-        list(ANSWERS),
-        index=list(ANSWERS).index(request.answers),
-        format_func=ANSWERS.__getitem__,
-        key="again_answers",
-    )
-    answered = request.answered
+    chosen, answered = _radio("Write answers", ANSWERS, request.answers, "answers"), request.answered
     if chosen == "selected":
-        answered = tuple(
-            st.multiselect(
-                "Routes that answer",
-                list(request.routes),
-                default=list(answered),
-                format_func=title,
-                key="again_answered",
-                width=720,
-            )
-        )
-    return replace(request, answers=chosen, answered=answered)  # type: ignore[arg-type]
-
-
-def _mode(request: Request) -> Request:
-    chosen = st.radio(
-        "Model calls",
-        list(MODES),
-        index=list(MODES).index(request.mode or "live"),
-        format_func=MODES.__getitem__,
-        key="again_mode",
-    )
-    return replace(request, mode=chosen)  # type: ignore[arg-type]
+        answered = _some("Routes that answer", request.routes, answered, "answered")
+    return replace(request, answers=chosen, answered=answered)

@@ -104,10 +104,10 @@ def _use(found: FittedWeights) -> None:
     st.button(
         "Use in Compare",
         key="fit_use",
-        on_click=next_run.set_parameters,
+        on_click=next_run.use,
         args=(f"fit:{found.name}", route, {parameter: found.name}, found.corpus),
     )
-    next_run.draw_kept(f"fit:{found.name}", "fit_undo_use")
+    outcome.draw(f"fit:{found.name}", "fit_undo_use")
     if count := len(found.made.get("questions", ())):
         st.caption(f"On the {count} questions that it was fitted on, the route looks better than it is.")
 

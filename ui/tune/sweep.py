@@ -20,7 +20,7 @@ from core.evaluation.tuning.sweep_grid import Grid, cells, default, read, shown,
 from core.evaluation.tuning.sweep_subject import Point, Rankings, results, subject
 from core.routes.declare import Parameter, Route
 from core.routes.registry import routes as known_routes
-from ui.app import address, evaluated, next_run, opened, routes, say, state
+from ui.app import address, evaluated, next_run, opened, outcome, routes, say, state
 from ui.app.choice import choice
 from ui.app.markup import cut, md, show, table, tag
 from ui.app.plot import plot
@@ -229,12 +229,12 @@ def _use(found: Curve, route: Route) -> None:
         st.button(
             "Use in Compare",
             key="sweep_keep",
-            on_click=next_run.set_parameters,
+            on_click=next_run.use,
             args=(mine, route, about.values(point), corpus),
             help="Sets the value as a parameter of the next run on Compare",
         )
     why = note(found, point)
     say.caption(f"{why}.")
-    next_run.draw_kept(mine, "sweep_undo_keep")
+    outcome.draw(mine, "sweep_undo_keep")
     chosen = Setting(about.route, about.values(point))
     preset_saving.offer("sweep", chosen, corpus, why, f"{about.evaluation.name} parameters")
