@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from core.analysis.metrics import ANSWERS, METRICS
 from core.analysis.token_usage import PRICES, Prices
 from core.domain.errors import BadInput
-from core.evaluation.comparison import Equal
+from core.evaluation.comparison import Difference, Equal
 from core.evaluation.costs import MachineKind
 
 FiniteNumber = Annotated[float, Field(strict=True, allow_inf_nan=False)]
@@ -59,6 +59,30 @@ class RepliesSource(BaseModel):
     file: str
 
 
+class CorrectedMean(BaseModel):
+    """A mean over all questions, by people's labels and a judge's grades corrected by them."""
+
+    mean: FiniteNumber
+    ci95: tuple[FiniteNumber, FiniteNumber]
+    # questions that people labelled, and how many labels alone would give so narrow an interval
+    labels: Count
+    equal_to: Count
+
+
+class CorrectedPair(CorrectedMean):
+    """A route minus another."""
+
+    route: str
+    other: str
+    # standard deviation of the differences by people's labels; None below two
+    sd: FiniteNumber | None = None
+
+    @property
+    def difference(self) -> Difference:
+        """Return it as verdicts compare routes."""
+        return Difference(self.route, self.other, int(self.labels), self.mean, *self.ci95, self.sd)
+
+
 class RouteRow(Means):
     """A route's figures: metrics of rankings among its keys, answers and further measures below theirs."""
 
@@ -71,6 +95,8 @@ class RouteRow(Means):
     answers: MetricMeans = MetricMeans()
     extra: MetricMeans = MetricMeans()
     source: RepliesSource | None = None
+    # of nDCG@10, with `eval --judge`
+    corrected: CorrectedMean | None = None
 
     @property
     def prices(self) -> Prices:
@@ -87,6 +113,17 @@ class RouteRow(Means):
         found = self.model_extra or {}
         MetricMeans(**{name: found[name] for name in METRICS if name in found})
         return self
+
+
+class CorrectedFigures(BaseModel):
+    """What the corrected means and differences rest on."""
+
+    metric: str
+    labelled: Count
+    unlabelled: Count
+    # of the judge on passages that people labelled; None if it is not known
+    auc: FiniteNumber | None = None
+    pairs: tuple[CorrectedPair, ...] = ()
 
 
 class SampleFigures(BaseModel):
@@ -125,6 +162,8 @@ class Figures(BaseModel):
     # how answers were written, as of core.domain.types.AnswerStyle; None without answers
     answering: dict[str, Any] | None = None
     generated: GeneratedNote = GeneratedNote()
+    # with `eval --judge`
+    corrected: CorrectedFigures | None = None
     # routes that returned the same on every question
     equal: tuple[Equal, ...] = ()
 

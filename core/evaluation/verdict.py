@@ -308,6 +308,7 @@ Values = Mapping[str, Column]  # route -> question -> value
 def by_values(
     options: Sequence[Option],
     values: Values,
+    corrected: Mapping[tuple[str, str], Difference] | None = None,
     *,
     margin: float = MARGIN,
     min_questions: int | None = None,
@@ -315,9 +316,9 @@ def by_values(
     named: Callable[[str], str] = str,
 ) -> Verdict:
     """Decide which of `options` to ship by their values at each question (see
-    core.evaluation.verdict.decide).
+    core.evaluation.verdict.decide). Pairs of routes in `corrected` are compared by that instead.
     """
-    known: dict[tuple[str, str], Difference | None] = {}
+    known: dict[tuple[str, str], Difference | None] = dict(corrected or {})
 
     def compared(route: str, other: str) -> Difference | None:
         if (route, other) not in known:

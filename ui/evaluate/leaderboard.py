@@ -6,13 +6,14 @@ from typing import Any
 
 import streamlit as st
 
-from core.analysis.metrics import KNOWN, titled
+from core.analysis.metrics import HEADLINE, KNOWN, titled
 from core.analysis.token_usage import Totals, price, prices_in
-from core.domain.format import number
+from core.domain.format import between, number
 from core.evaluation import leaderboard, text
 from core.evaluation import verdict as verdicts
 from core.evaluation.comparison import differences, pair
 from core.evaluation.release.gate import Decision
+from core.evaluation.release.measured import of_figures
 from core.evaluation.verdict import Verdict
 from ui.app import help_mark, say
 from ui.app.choice import choice
@@ -95,6 +96,7 @@ def _figure(look: Look, verdict: Verdict, said: str) -> None:
 def _standing(look: Look, verdict: Verdict) -> list[IntervalRow]:
     """Return each route's mean, best first, on the interval of its difference from the leading route."""
     best, by, found = verdict.best_so_far, values(look), []
+    corrected = of_figures(look.figures, look.evaluation.name).corrected(look.metric)
     for route in leaderboard.distinct(look.figures, look.metric):
         mean = leaderboard.value(look.figures["routes"][route], look.metric)
         if mean is None:
@@ -104,7 +106,10 @@ def _standing(look: Look, verdict: Verdict) -> list[IntervalRow]:
         if best is not None and route == best.route:
             kind = LEADS
         elif best is not None:
+            one = corrected.get((best.route, route))
             known = pair(best.route, route, differences(by, best.route, route, look.metric))
+            if one is not None:
+                known, mean = one.difference, best.mean - one.mean
             if known is not None:
                 ends = mean - (known.high - known.delta), mean + (known.delta - known.low)
                 hint += f". {verdicts.compared(known, title)}"
@@ -169,6 +174,9 @@ def _rows(look: Look) -> list[dict[str, Any]]:
         if judge and look.metric in judge["orders"]:
             ends = text.ends_of(judge, route, look.metric)
             ranged[_ranged(look.metric)] = "" if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}"
+        if look.metric == HEADLINE and (one := row.get("corrected")):
+            ends = between(*one["ci95"])
+            ranged[f"{first}, corrected"] = f"{number(one['mean'])} [{ends}]: {one['equal_to']} labels"
         made.append(
             {
                 "Route": " = ".join([title(route), *equal.get(route, ())])

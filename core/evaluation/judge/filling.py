@@ -203,31 +203,39 @@ def correct(
     labelled: LabelledSet, outcomes: Outcomes, routes: Sequence[str], baseline: str, filled: Filled
 ) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
     """Return by route the corrected mean of nDCG@10 and its difference from `baseline`, and what they rest
-    on: the counts of questions, and the judge's AUC on passages that people labelled.
+    on: the counts of questions, the judge's AUC on passages that people labelled, and the corrected
+    difference of every two routes.
     """
     rest = unlabelled(labelled, outcomes)
     people = {route: route_values(labelled, outcomes, route, metrics=[HEADLINE]) for route in routes}
     judged = {route: _by_judge(labelled, outcomes, route, filled) for route in routes}
-    rows = {}
+    rows, pairs = {}, []
     for route in routes:
-        own, base, by = people[route], people[baseline], judged[route]
-        both = [id for id in own if id in base]
+        own, by = people[route], judged[route]
         mean = corrected(
             [values[HEADLINE] for values in own.values()],
             [by.get(id, 0.0) for id in own],
             [by[id] for id in rest if id in by],
         )
-        difference = corrected(
-            [own[id][HEADLINE] - base[id][HEADLINE] for id in both],
-            [by.get(id, 0.0) - judged[baseline].get(id, 0.0) for id in both],
-            [by[id] - judged[baseline][id] for id in rest if id in by and id in judged[baseline]],
-            -1.0,
-            1.0,
-        )
-        if mean is not None:
-            rows[route] = {**asdict(mean), "metric": HEADLINE}
-            if route != baseline and difference is not None:
+        if mean is None:
+            continue
+        rows[route] = {**asdict(mean), "metric": HEADLINE}
+        for other in routes:
+            base, beside = people[other], judged[other]
+            values = [own[id][HEADLINE] - base[id][HEADLINE] for id in own if id in base]
+            difference = corrected(
+                values,
+                [by.get(id, 0.0) - beside.get(id, 0.0) for id in own if id in base],
+                [by[id] - beside[id] for id in rest if id in by and id in beside],
+                -1.0,
+                1.0,
+            )
+            if other == route or difference is None:
+                continue
+            if other == baseline:
                 rows[route]["vs_baseline"] = asdict(difference)
+            sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
+            pairs.append({"route": route, "other": other, **asdict(difference), "sd": sd})
     scores = [
         (score, labelled.qrels[question][passage] >= labelled.relevant_from)
         for (question, passage), score in filled.scores.items()
@@ -241,6 +249,7 @@ def correct(
         "without_relevant": len(empty),
         "auc": auc([score for score, _ in scores], [relevant for _, relevant in scores]),
         "judged": filled.judged,
+        "pairs": pairs,
     }
 
 

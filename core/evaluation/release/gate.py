@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from math import inf
 from typing import Any
@@ -16,7 +16,7 @@ from core.evaluation.release.checks import Candidate, candidate
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.measured import Measured
 from core.evaluation.release.regressions import Regressions
-from core.evaluation.verdict import Option, Verdict
+from core.evaluation.verdict import Option, Reason, Verdict
 from core.evaluation.verdict import decide as decide_by_figures
 from core.routes.registry import routes
 
@@ -123,6 +123,7 @@ def decide(measured: Measured, criteria: Criteria) -> Decision:
 def _verdict(measured: Measured, criteria: Criteria, candidates: Sequence[Candidate]) -> Verdict:
     """Decide by each question's values, or where they are not known by metrics.json alone."""
     metric, priced = criteria.metric, all(one.cost is not None for one in candidates)
+    corrected = measured.corrected(metric)
     options = []
     for one in candidates:
         spent = one.cost if priced else one.tokens  # a price and tokens cannot be compared
@@ -130,20 +131,41 @@ def _verdict(measured: Measured, criteria: Criteria, candidates: Sequence[Candid
         if measured.evaluation is not None:
             known = verdict.measured_cost(measured.evaluation.outcomes, one.route)
             cost = Cost(spent, one.calls, one.p50_ms, known.steps, {} if measured.untimed else known.times)
-        options.append(Option(one.route, one.mean, measured.counted(one.route, metric), one.state, cost))
+        mean = one.mean
+        if corrected and (estimate := measured.figures.routes[one.route].corrected):
+            mean = estimate.mean
+        options.append(Option(one.route, mean, measured.counted(one.route, metric), one.state, cost))
     rules: dict[str, Any] = {
         "margin": criteria.margin,
         "min_questions": criteria.min_questions,
         "cheaper": criteria.cheaper,
         "named": measured.title,
     }
+    known = {names: one.difference for names, one in corrected.items()}
     if (values := measured.values(metric)) is not None:
-        return verdict.by_values(options, values, **rules)
-    return decide_by_figures(options, partial(_from_figures, measured, metric), **rules)
+        found = verdict.by_values(options, values, known, **rules)
+    else:
+        found = decide_by_figures(options, partial(_from_figures, measured, metric, known), **rules)
+    best = found.chosen or (found.best_so_far.route if found.best_so_far else None)
+    worth = [corrected[best, one.other] for one in found.pairs if best and (best, one.other) in corrected]
+    if not worth:
+        return found
+    text = (
+        "A model's grades count too, corrected by people's labels: equivalent to "
+        f"{worth[0].equal_to:.0f} labels; people gave {worth[0].labels:.0f}. "
+        "This holds if the labelled questions are a random part of all."
+    )
+    return replace(found, reasons=(*found.reasons, Reason("corrected", text, best, worth[0].other)))
 
 
-def _from_figures(measured: Measured, metric: str, route: str, other: str) -> Difference | None:
-    """Compare two routes by metrics.json alone, which has only comparisons with the baseline."""
+def _from_figures(
+    measured: Measured, metric: str, known: Mapping[tuple[str, str], Difference], route: str, other: str
+) -> Difference | None:
+    """Compare two routes by metrics.json alone, which has only comparisons with the baseline, and corrected
+    ones of all routes.
+    """
+    if (route, other) in known:
+        return known[route, other]
     if measured.baseline not in (route, other):
         return None
     row = measured.against(other if route == measured.baseline else route, metric)

@@ -18,7 +18,7 @@ from core.evaluation import comparison, costs, experiment_store, scoring
 from core.evaluation.comparison import EVERY, Difference, Equal
 from core.evaluation.costs import spent
 from core.evaluation.experiment_store import FIGURES, LABELLED, Evaluation
-from core.evaluation.figures import BaselineDifference, Figures, Means, read
+from core.evaluation.figures import BaselineDifference, CorrectedPair, Figures, Means, read
 from core.evaluation.release.criteria import DERIVABLE, Criteria
 
 if TYPE_CHECKING:
@@ -222,6 +222,13 @@ class Measured:
         if self.evaluation is None:  # asked for by `values` alone, which has looked
             return {}
         return scoring.measured(self.evaluation.labelled, self.evaluation.outcomes, self.routes)
+
+    def corrected(self, metric: str) -> dict[tuple[str, str], CorrectedPair]:
+        """Return the corrected difference of each two routes; {} if no judge graded, or another metric."""
+        found = self.figures.corrected
+        if found is None or found.metric != metric or not found.unlabelled:
+            return {}
+        return {(one.route, one.other): one for one in found.pairs}
 
     def losses(self, metric: str) -> tuple[Difference, ...] | None:
         """Compare every route with the baseline in every kind of question; None if neither the questions'

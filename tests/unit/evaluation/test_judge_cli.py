@@ -158,6 +158,14 @@ def test_means_over_labelled_and_unlabelled_questions_are_corrected(engine, call
         assert 0 <= one["ci95"][0] <= one["mean"] <= one["ci95"][1] <= 1
         if judge is not right:
             assert one["mean"] == pytest.approx(row["ndcg@10"], abs=0.05)
+    one, other = figures["corrected"]["pairs"]
+    assert (one["route"], one["other"], other["route"], other["other"]) == ("bm25", "dense", "dense", "bm25")
+    assert one["mean"] == pytest.approx(-other["mean"])
+    assert one["ci95"] == pytest.approx([-end for end in reversed(other["ci95"])])
+    assert {name: one[name] for name in ("mean", "ci95")} == {
+        name: figures["routes"]["bm25"]["corrected"].get("vs_baseline", one)[name]
+        for name in ("mean", "ci95")
+    }
     assert "if the labelled questions are a random part" in err
     assert "equivalent to" in call(*args)[1]
 

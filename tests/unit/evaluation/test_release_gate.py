@@ -477,3 +477,37 @@ def test_a_decision_is_json(three):
 def test_how_sure_a_choice_must_be_is_checked(name, value):
     with pytest.raises(BadInput, match=name):
         Criteria(**{name: value})
+
+
+def test_a_judges_corrected_differences_decide_what_the_labels_alone_leave_open(tmp_path):
+    """30 labelled questions, of which bm25 leads a little; 300 more are judged."""
+    ranks = {
+        "bm25": [outcome(1 + n % 3) for n in range(30)],
+        "dense": [outcome(1 + n % 4) for n in range(30)],
+    }
+    pair = {"mean": 0.046, "ci95": [0.01, 0.082], "labels": 30, "equal_to": 120, "sd": 0.3}
+    back = {**pair, "mean": -0.046, "ci95": [-0.082, -0.01]}
+    corrected = {
+        "metric": "ndcg@10",
+        "labelled": 30,
+        "unlabelled": 300,
+        "auc": 0.95,
+        "pairs": [
+            {"route": "bm25", "other": "dense", **pair},
+            {"route": "dense", "other": "bm25", **back},
+        ],
+    }
+    alone = decide(of_evaluation(evaluation(tmp_path / "alone", ranks)), OPEN)
+    assert alone.verdict.decision == "undecided"
+    made = evaluation(tmp_path / "judged", ranks, more={"corrected": corrected})
+    for measured in (of_evaluation(made), of_figures(made.figures, "judged")):
+        found = decide(measured, OPEN).verdict
+        assert (found.decision, found.chosen) == ("ship", "bm25")
+        (one,) = found.pairs
+        assert (one.n, one.delta, one.low, one.high) == (30, 0.046, 0.01, 0.082)
+        assert [reason.id for reason in found.reasons] == ["better-than-all", "corrected"]
+        assert "equivalent to 120 labels; people gave 30" in found.reasons[-1].text
+    other = decide(of_evaluation(made), replace(OPEN, metric="recall@10")).verdict
+    assert all(reason.id != "corrected" for reason in other.reasons)
+    nothing = evaluation(tmp_path / "none", ranks, more={"corrected": {**corrected, "unlabelled": 0}})
+    assert decide(of_evaluation(nothing), OPEN).verdict.decision == "undecided"
