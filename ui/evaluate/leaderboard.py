@@ -175,8 +175,8 @@ def _rows(look: Look) -> list[dict[str, Any]]:
             ends = text.ends_of(judge, route, look.metric)
             ranged[_ranged(look.metric)] = "" if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}"
         if look.metric == HEADLINE and (one := row.get("corrected")):
-            ends = between(*one["ci95"])
-            ranged[f"{first}, corrected"] = f"{number(one['mean'])} [{ends}]: {one['equal_to']} labels"
+            interval = between(*one["ci95"])
+            ranged[f"{first}, corrected"] = f"{number(one['mean'])} [{interval}]: {one['equal_to']} labels"
         made.append(
             {
                 "Route": " = ".join([title(route), *equal.get(route, ())])

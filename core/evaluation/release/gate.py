@@ -141,11 +141,11 @@ def _verdict(measured: Measured, criteria: Criteria, candidates: Sequence[Candid
         "cheaper": criteria.cheaper,
         "named": measured.title,
     }
-    known = {names: one.difference for names, one in corrected.items()}
+    pairs = {names: one.difference for names, one in corrected.items()}
     if (values := measured.values(metric)) is not None:
-        found = verdict.by_values(options, values, known, **rules)
+        found = verdict.by_values(options, values, pairs, **rules)
     else:
-        found = decide_by_figures(options, partial(_from_figures, measured, metric, known), **rules)
+        found = decide_by_figures(options, partial(_from_figures, measured, metric, pairs), **rules)
     best = found.chosen or (found.best_so_far.route if found.best_so_far else None)
     worth = [corrected[best, one.other] for one in found.pairs if best and (best, one.other) in corrected]
     if not worth:
