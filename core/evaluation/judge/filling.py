@@ -21,6 +21,9 @@ from core.evaluation.judge.measure import Judging, auc, check_model, graded
 from core.evaluation.judge.source import own_policy
 from core.evaluation.labels import desk
 from core.evaluation.labels_file import PLACED_FROM
+from core.evaluation.release.criteria import Criteria
+from core.evaluation.release.gate import decide
+from core.evaluation.release.measured import of_figures
 from core.evaluation.scoring import route_values
 from core.evaluation.text import IRRELEVANT, JUDGED
 
@@ -348,6 +351,9 @@ def added(
         },
         "warnings": warnings,
     }
+    if told["unlabelled"]:
+        found = decide(of_figures(whole, str(figures["dataset"])), Criteria(HEADLINE))
+        whole["decision"] = {"metric": HEADLINE, **found.verdict.document()}
     if plan.record is not None:
         whole["judge"] = block(labelled, outcomes, routes, plan.record, ranges)
     if out is not None:

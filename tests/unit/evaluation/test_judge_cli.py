@@ -158,6 +158,7 @@ def test_means_over_labelled_and_unlabelled_questions_are_corrected(engine, call
         assert 0 <= one["ci95"][0] <= one["mean"] <= one["ci95"][1] <= 1
         if judge is not right:
             assert one["mean"] == pytest.approx(row["ndcg@10"], abs=0.05)
+    assert figures["decision"]["reasons"][-1]["id"] == "corrected"
     one, other = figures["corrected"]["pairs"]
     assert (one["route"], one["other"], other["route"], other["other"]) == ("bm25", "dense", "dense", "bm25")
     assert one["mean"] == pytest.approx(-other["mean"])
