@@ -105,14 +105,15 @@ class Contest:
         now, draw = self.standing(grades), np.random.default_rng(seed)
         if now.route is None or (grades >= 0).sum() < min(LEAST, len(grades)):
             return False
-        agreeing, mine = 0, self.routes.index(now.route)
+        misses, mine = 0, self.routes.index(now.route)
         for _ in range(COMPLETIONS):
             completed = self._completed(grades, draw)
             means = self.scores(completed).mean(axis=0)
-            agreeing += bool(
-                means.max() - means[mine] <= TOLERANCE and self.standing(completed).kind == now.kind
-            )
-        return agreeing >= AGREEING
+            behind = means.max() - means[mine] > TOLERANCE
+            misses += bool(behind or self.standing(completed).kind != now.kind)
+            if misses > COMPLETIONS - AGREEING:
+                return False
+        return True
 
     def _completed(self, grades: Ints, draw: np.random.Generator) -> Ints:
         """Return the grades with the missing ones drawn."""
