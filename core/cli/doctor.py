@@ -12,16 +12,15 @@ from core.domain.text import one_line
 from core.evaluation.options import option
 
 if TYPE_CHECKING:
-    from core.engine.doctor import EndpointReport
-    from core.engine.endpoints import ChatEndpoint
+    from core.engine.endpoints import ChatEndpoint, EndpointReport
 
 
 @command("doctor")
 def doctor_(quick: bool = option(False, "Load no model.")) -> int:
     """Check this installation and show a fix for each problem."""
     from core.domain import settings
-    from core.engine.doctor import endpoints, examine
-    from core.engine.endpoints import chat_endpoints
+    from core.engine.doctor import examine
+    from core.engine.endpoints import chat_endpoints, endpoints
     from core.routes import registry
 
     now = settings.current()

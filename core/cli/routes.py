@@ -16,8 +16,7 @@ from core.evaluation.options import option
 
 if TYPE_CHECKING:
     from core.domain.needs import Need
-    from core.engine.doctor import EndpointReport
-    from core.engine.endpoints import ChatEndpoint
+    from core.engine.endpoints import ChatEndpoint, EndpointReport
     from core.routes.declare import Route
 
 
@@ -28,8 +27,7 @@ def routes_(
     """List every route with its requirements, availability, parameters and source."""
     from core.domain import settings
     from core.engine.availability import cautions, missing
-    from core.engine.doctor import endpoints
-    from core.engine.endpoints import chat_endpoints
+    from core.engine.endpoints import chat_endpoints, endpoints
     from core.engine.engine import Engine
     from core.routes.registry import routes
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from pydantic import TypeAdapter
@@ -20,15 +20,13 @@ from core.corpus import columns, known_items, manifest, passages, shipped_vector
 from core.corpus.embeddings import KEYS, VECTORS, Vectors, keys, mapped
 from core.corpus.load_report import LoadReport, Skipped
 from core.corpus.passages import PassageStore
+from core.corpus.served import Place
 from core.corpus.source import Source
 from core.corpus.stages import Progress as Progress
 from core.corpus.stages import Stages as Stages
 from core.corpus.types import Cut, DenseWeight
 from core.corpus.unread import count_unread
 from core.domain.errors import BadInput
-
-if TYPE_CHECKING:
-    from core.corpus.served import Place
 
 READ, CUT = "read documents", "cut into passages"
 SAMPLE = 200  # passages used as questions to measure the recall of an approximate index

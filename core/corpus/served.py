@@ -24,6 +24,7 @@ from core.backends.sparse import BM25Index
 from core.corpus import manifest
 from core.corpus.corpus import Corpus
 from core.corpus.passages import KEPT, Listed, PassageStore, Stored
+from core.corpus.stages import Stages
 from core.corpus.types import DenseWeight, Document
 from core.domain.errors import BadInput, IndexDamaged, Unavailable
 from core.domain.once import Recent
@@ -34,8 +35,6 @@ from core.domain.types import Passage
 
 if TYPE_CHECKING:
     from psycopg.sql import Composable
-
-    from core.corpus.stages import Stages
 
 SCHEMA = "routescope_corpora"
 LINKS, BUILD_EFFORT = 32, 120  # of the HNSW graph, as of the local one: with pgvector's usual 16 and 64 a

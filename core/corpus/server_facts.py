@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from core.backends.postgres import Connection
 from core.corpus import catalogue, served, table
 from core.corpus.served import dsn_of, server_of
 from core.domain.errors import Unavailable
-
-if TYPE_CHECKING:
-    from core.domain.settings import Settings
+from core.domain.settings import Settings
 
 OLDEST = (0, 8)  # pgvector with iterative scans
 CLOCKS_S = 60.0  # seconds that two clocks may differ

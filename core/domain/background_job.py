@@ -8,12 +8,12 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar, cast
+from weakref import WeakValueDictionary
 
 from core.domain import people
 from core.domain.errors import Cancelled, RouteScopeError, describe
@@ -159,7 +159,7 @@ class Jobs:
         self._lock = threading.Lock()
         self._jobs: OrderedDict[Key, BackgroundJob] = OrderedDict()  # the one looked at longest ago first
         self._looked: dict[Key, float] = {}
-        self._making: dict[Key, tuple[threading.Lock, int]] = {}  # and how many want it
+        self._making: WeakValueDictionary[Key, threading.Lock] = WeakValueDictionary()
 
     def begin(
         self,
@@ -222,7 +222,9 @@ class Jobs:
         self, kind: type[J], key: Hashable, make: Callable[[], J], same: Callable[[J], bool]
     ) -> tuple[J, bool]:
         whole = (kind, key)
-        with self._alone(whole):
+        with self._lock:
+            making = self._making.setdefault(whole, threading.Lock())
+        with making:  # two who begin the same at once begin one
             known = self.latest(kind, key)
             if known is not None and same(known):
                 return known, False
@@ -232,21 +234,6 @@ class Jobs:
                 self._look(whole)
                 self._forget()
             return made, True
-
-    @contextmanager
-    def _alone(self, key: Key) -> Iterator[None]:
-        """Two who begin the same at once begin one."""
-        with self._lock:
-            lock, wanted = self._making.get(key, (threading.Lock(), 0))
-            self._making[key] = lock, wanted + 1
-        try:
-            with lock:
-                yield
-        finally:
-            with self._lock:
-                lock, wanted = self._making.pop(key)
-                if wanted > 1:
-                    self._making[key] = lock, wanted - 1
 
     def _look(self, key: Key) -> None:
         self._jobs.move_to_end(key)

@@ -5,41 +5,26 @@ from __future__ import annotations
 import codecs
 import io
 import re
+from contextlib import suppress
 from typing import BinaryIO
 
 from core.domain.errors import BadInput
 
 UTF8 = "utf-8"
 LOOKED_AT = 1 << 16  # bytes: of the beginning, and of what is not ASCII
-AT_ONCE = 1 << 20
 CONTROLS, STRAY = 0.05, 8  # of the bytes looked at, and at least: text has tabs, line ends and few others
 ZEROS, FEW = 0.1, 3  # of every other byte in UTF-16, and at least: spaces, digits and line ends have them
 BROKEN = 0.1  # of what is not ASCII: with fewer that are no UTF-8 the file is damaged UTF-8
-MAX_UNKNOWN_SHARE = (
-    0.2  # bytes that are not ASCII and of no known encoding: with fewer they are damage in a text
-)
+# Bytes that are not ASCII and of no known encoding: with fewer they are damage in a text.
+MAX_UNKNOWN_SHARE = 0.2
 MESS = 0.3  # of charset-normalizer: the share of unlikely neighbours that makes an encoding impossible
 AROUND = 40  # bytes kept on both sides of those that are not ASCII
 # What browsers know, the most common first: of two that fit equally well the earlier one is taken.
-CANDIDATES = (
-    "cp1252",
-    "cp1250",
-    "cp1251",
-    "cp1254",
-    "cp1253",
-    "cp1255",
-    "cp1256",
-    "cp1257",
-    "cp874",
-    "iso8859_2",
-    "iso8859_5",
-    "koi8_r",
-    "cp932",
-    "euc_jp",
-    "gb18030",
-    "big5",
-    "cp949",
-)
+_KNOWN = """
+cp1252 cp1250 cp1251 cp1254 cp1253 cp1255 cp1256 cp1257 cp874 iso8859_2 iso8859_5 koi8_r cp932 euc_jp gb18030
+big5 cp949
+"""
+CANDIDATES = tuple(_KNOWN.split())
 _SHOWN = {"utf-8-sig": UTF8, "cp932": "Shift-JIS", "cp949": "EUC-KR", "cp874": "Windows-874"}
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -119,39 +104,21 @@ def _wide(head: bytes) -> str | None:
 
 
 def _not_utf8(file: BinaryIO) -> bytes:
-    """Nothing where the file is UTF-8, or nearly; else some of the parts of it that are not ASCII."""
-    decoder = codecs.getincrementaldecoder(UTF8)("strict")
-    while chunk := file.read(AT_ONCE):
-        try:
-            decoder.decode(chunk)
-        except UnicodeDecodeError:
-            break
-    else:
-        try:
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError:  # it ends within a character: cut off
-            return b"" if file.tell() > AROUND else _sampled(file)
-        return b""
-    file.seek(0)
-    return _sampled(file)
-
-
-def _sampled(file: BinaryIO) -> bytes:
-    file.seek(0)
+    """Return b"" if the file is UTF-8, or nearly; else some of the parts of it that are not ASCII."""
     parts: list[bytes] = []
     size = whole = broken = 0
-    while size < LOOKED_AT and (chunk := file.read(AT_ONCE)):
+    for line in file:
+        if size >= LOOKED_AT:
+            break
         end = 0
-        for found in _BEYOND.finditer(chunk):
+        for found in () if line.isascii() else _BEYOND.finditer(line):
+            parts.append(line[max(end, found.start() - AROUND) : found.end() + AROUND])
+            end = found.end() + AROUND
+            size += len(parts[-1])
+            broken += found[0].decode(UTF8, "replace").count("\N{REPLACEMENT CHARACTER}")
+            whole += len(found[0].decode(UTF8, "ignore"))
             if size >= LOOKED_AT:
                 break
-            part = chunk[max(end, found.start() - AROUND) : found.end() + AROUND]
-            end = found.end() + AROUND
-            parts.append(part)
-            size += len(part)
-            wrong = found[0].decode(UTF8, "replace").count("\N{REPLACEMENT CHARACTER}")
-            broken += wrong
-            whole += len(found[0].decode(UTF8, "ignore"))
     return b"" if broken <= BROKEN * whole else b"".join(parts)
 
 
@@ -162,16 +129,9 @@ def _likeliest(sample: bytes) -> str | None:
     best = found.best()
     if best is None:
         return None
-    text = str(best)
     near = {one.encoding for one in found if one.chaos <= best.chaos and one.coherence >= best.coherence}
     for encoding in CANDIDATES:
-        if encoding in near or _decodes(sample, encoding) == text:
-            return encoding
+        with suppress(UnicodeDecodeError):
+            if encoding in near or sample.decode(encoding) == str(best):
+                return encoding
     return best.encoding
-
-
-def _decodes(sample: bytes, encoding: str) -> str | None:
-    try:
-        return sample.decode(encoding)
-    except UnicodeDecodeError:
-        return None

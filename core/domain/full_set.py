@@ -105,15 +105,11 @@ def _torch(options: list[str], *, any_torch: bool) -> None:
         if _pip(*options, *asked, pin):
             raise Unavailable("torch could not be installed; see above")
         return
-    quick = ["--retries", "0", "--timeout", "10"]
-    sources = [["--index-url", CPU_INDEX, *quick], list[str]()] if LINUX else [list[str]()]
-    for source in sources:
+    quick = ["--index-url", CPU_INDEX, "--retries", "0", "--timeout", "10"]
+    for source in (quick, []) if LINUX else ([],):
         brought = _brought(*options, *source, pin)
-        if (
-            brought
-            and not any(name.startswith(GPU_PARTS) for name in brought)
-            and not _pip(*options, *source, pin)
-        ):
+        light = brought and not any(name.startswith(GPU_PARTS) for name in brought)
+        if light and not _pip(*options, *source, pin):
             return
     if not any_torch or _pip(*options, pin):
         raise Unavailable(

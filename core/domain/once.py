@@ -51,26 +51,25 @@ class Once(Generic[K, V]):
 
     def __init__(self, most: int = MAX_OPEN) -> None:
         self._lock = threading.Lock()  # for the tables only: never held while something is opened
-        self._there: Recent[K, V] = Recent(most)
+        self._there: Recent[K, Future[V]] = Recent(most)  # of results
         self._opening: dict[K, Future[V]] = {}
 
     def get(self, key: K, make: Callable[[], V], good: Callable[[V], bool] = lambda _: True) -> V:
         """Return the value, opened by `make` unless it is cached and still `good`. Raises the errors of
         `make`.
         """
-        had, known = self._known(key)
-        return known if had and good(known) else self.begin(key, make, good).result()  # type: ignore[arg-type, return-value]  # it is there
+        return self.begin(key, make, good).result()
 
     def begin(self, key: K, make: Callable[[], V], good: Callable[[V], bool] = lambda _: True) -> Future[V]:
         """As `get`, without waiting for it."""
-        had, known = self._known(key)
-        if had and good(known):  # type: ignore[arg-type]  # it is there
-            return _ready(known)  # type: ignore[arg-type]
+        known = self._known(key)
+        if known is not None and good(known.result()):
+            return known
         with self._lock:
             if key in self._opening:
                 return self._opening[key]
             if key in self._there and self._there[key] is not known:
-                return _ready(self._there[key])  # opened since this one looked
+                return self._there[key]  # opened since this one looked
             future = self._opening[key] = Future()
         thread = threading.Thread(
             target=self._open, args=(key, make, future), name=f"open-{key}", daemon=True
@@ -81,15 +80,15 @@ class Once(Generic[K, V]):
 
     def there(self, key: K) -> V | None:
         """Return the thing if it is open; never open it."""
-        return self._known(key)[1]
+        known = self._known(key)
+        return None if known is None else known.result()
 
-    def _known(self, key: K) -> tuple[bool, V | None]:
-        """Return whether the value is cached, and the value."""
+    def _known(self, key: K) -> Future[V] | None:
+        """Return what is open under a key, as one that was used now."""
         with self._lock:
-            had = key in self._there
-            if had:
+            if key in self._there:
                 self._there.move_to_end(key)
-            return had, self._there.get(key)
+            return self._there.get(key)
 
     def _open(self, key: K, make: Callable[[], V], future: Future[V]) -> None:
         try:
@@ -99,13 +98,6 @@ class Once(Generic[K, V]):
                 del self._opening[key]
             future.set_exception(error)
             return
-        with self._lock:
-            self._there[key] = made
-            del self._opening[key]
         future.set_result(made)
-
-
-def _ready(value: V) -> Future[V]:
-    future: Future[V] = Future()
-    future.set_result(value)
-    return future
+        with self._lock:
+            self._there[key] = self._opening.pop(key)

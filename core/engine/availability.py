@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from core.backends import calibrations
 from core.backends.llm.model import NO_MODEL
+from core.corpus.catalogue import Held
 from core.domain.errors import RouteScopeError
 from core.domain.models import PARAMETER
 from core.domain.needs import Need
 from core.domain.program import COMMAND
+from core.domain.settings import Settings
+from core.engine.request import Mode
+from core.engine.resources import Resources
 from core.routes.declare import EMBEDDER, Route
 from core.routes.registry import routes
 from core.steps.base import OtherRoute
 from core.steps.grade import worth
-
-if TYPE_CHECKING:
-    from core.corpus.catalogue import Held
-    from core.domain.settings import Settings
-    from core.engine.request import Mode
-    from core.engine.resources import Resources
 
 
 class Gaps(dict[Need, str]):

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from core.backends import calibrations, evaluators, question_classifier
 from core.backends.admission import Asker
@@ -23,9 +23,7 @@ from core.engine.resources import Resources
 from core.steps import Context, Memo
 from core.steps.base import no_reflection
 from core.steps.trace import Trace
-
-if TYPE_CHECKING:
-    from core.store import Store
+from core.store import Store
 
 SENTENCES = 20_000  # whose vectors are remembered: 30 MB of 384 numbers each
 

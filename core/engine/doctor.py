@@ -10,13 +10,13 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from core.corpus.converted import HOW as INSTALL
 from core.corpus.converted import missing
@@ -26,9 +26,7 @@ from core.domain.errors import RouteScopeError
 from core.domain.format import size
 from core.domain.program import COMMAND, INSTALLED, PROJECT, REPAIR
 from core.domain.program import version as own_version
-
-if TYPE_CHECKING:
-    from core.domain.settings import Settings
+from core.domain.settings import Settings
 
 LEAST_DISK = 2 * 1024**3
 LEAST_FREE = 64 * 1024**2  # bytes of the sessions' file that are worth giving back
@@ -49,74 +47,6 @@ class HealthCheck:
     fix: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointReport:
-    """A model or service that the settings name: what it was tested for, and which routes need it."""
-
-    name: str
-    kind: str  # "embedder" | "reranker"
-    model: str
-    address: str
-    state: Literal["ok", "failed", "not tested"]
-    tested: Mapping[str, bool | int | None]  # None: not tested
-    error: str | None
-    routes: tuple[str, ...]
-    corpora: tuple[str, ...] = ()  # that have an embedder's vectors
-
-
-_STATES: Mapping[bool | None, Literal["ok", "failed", "not tested"]]
-_STATES = {True: "ok", False: "failed", None: "not tested"}
-
-
-def endpoints(settings: Settings, *, quick: bool) -> list[EndpointReport]:
-    """Test the embedders and the reranker of the settings; `quick`: only whether they can be called."""
-    return [*_embedders(settings, quick=quick), _reranker(settings, quick=quick)]
-
-
-def _embedders(settings: Settings, *, quick: bool) -> Iterator[EndpointReport]:
-    from core.backends.embedder import load_embedder
-    from core.corpus import catalogue
-    from core.engine.probes import embedding_endpoint
-    from core.routes.registry import ours
-
-    routes = tuple(name for name, route in ours().items() if route.embeds)
-    known = [one for one in catalogue.known(settings) if one.info is not None]
-    held = {one.name: catalogue.embedders_of(one.info, settings) for one in known if one.info is not None}
-    for name in dict.fromkeys((settings.embedder, *settings.embedders)):
-        at, dimension = embedding_endpoint(settings, name, name, "embedder"), None
-        error = at.why_not
-        if error is None and not quick:
-            try:
-                dimension = len(load_embedder(name, settings=settings).embed_query("Does it work?"))
-            except RouteScopeError as failed:
-                error = str(failed)
-        works = False if error is not None else None if quick else True
-        corpora = tuple(corpus for corpus, there in held.items() if name in there)
-        tested = {"embeddings": works, "dimension": dimension}
-        about = (name, "embedder", at.model, at.address, _STATES[works])
-        yield EndpointReport(*about, tested, error, routes, corpora)
-
-
-def _reranker(settings: Settings, *, quick: bool) -> EndpointReport:
-    from core.backends.rerankers import EMBEDDED, LLM, Rerankers
-    from core.domain.types import Passage
-    from core.routes.registry import ours
-
-    name, error = settings.reranker.strip(), None
-    works: bool | None = None
-    routes = tuple(one for one, route in ours().items() if "rerank" in route.function.__code__.co_names)
-    if not quick and name not in (EMBEDDED, LLM):
-        try:
-            passages = [Passage(f"doctor/{n}", "doctor", "", text) for n, text in enumerate(("Yes.", "No."))]
-            Rerankers(settings).paired().rerank("Does it work?", passages, timeout=settings.llm_timeout_s)
-            works = True
-        except RouteScopeError as failed:
-            works, error = False, str(failed)
-    where, model = name if "://" in name else "in this process", settings.reranker_model or name
-    about = ("reranker", "reranker", model, where, _STATES[works])
-    return EndpointReport(*about, {"rerank": works}, error, routes)
-
-
 Checks = Iterator[HealthCheck]
 
 
@@ -125,6 +55,14 @@ def _judged(
 ) -> HealthCheck:
     """Return a finding that is ok, or else in `state` with its fix."""
     return HealthCheck(name, "ok" if good else state, detail, None if good else fix)
+
+
+def _tried(name: str, work: Callable[[], str], fix: str) -> HealthCheck:
+    """Return what `work` reports, or a warning with its error and a fix."""
+    try:
+        return HealthCheck(name, "ok", work())
+    except RouteScopeError as error:
+        return HealthCheck(name, "warning", str(error), fix)
 
 
 def examine(settings: Settings, *, quick: bool, note: Callable[[str], None]) -> Checks:
@@ -149,13 +87,14 @@ def _python(_: Settings) -> Checks:
 
 def _packages(_: Settings) -> Checks:
     found = full_set.differing(full_set.LIGHT)
-    if missing := [name for name, have in found.items() if have is None]:
-        yield HealthCheck("packages", "failed", f"not installed: {', '.join(missing)}", REPAIR)
-    if other := [f"{name} {have}" for name, have in found.items() if have is not None]:
-        told = f"versions differ from the tested ones: {', '.join(other)}"
-        yield HealthCheck("packages", "warning", told, REPAIR)
-    if not found:
-        yield HealthCheck("packages", "ok", f"all {len(full_set.pins(full_set.LIGHT))} are as tested")
+    lacking = [name for name, have in found.items() if have is None]
+    other = [f"{name} {have}" for name, have in found.items() if have is not None]
+    if lacking:
+        yield HealthCheck("packages", "failed", f"not installed: {', '.join(lacking)}", REPAIR)
+    told = f"versions differ from the tested ones: {', '.join(other)}"
+    if not lacking or other:
+        same = f"all {len(full_set.pins(full_set.LIGHT))} are as tested"
+        yield _judged("packages", not other, told if other else same, REPAIR)
     lack = f"only the default embedder can be loaded: sentence-transformers is not installed: {full_set.HOW}"
     told = "sentence-transformers is installed" if full_set.complete() else lack
     yield HealthCheck("models by name", "ok", told)
@@ -343,15 +282,14 @@ def _web(settings: Settings) -> Checks:
         detail = "local snapshot, not a live web search" if there else "the local snapshot is not indexed"
         yield _judged(name, there, detail, f"run: {COMMAND} index web")
     else:
-        try:
+
+        def look() -> str:
             search = Searxng(where, private=settings.private("web_search"), secrets=settings.secrets())
             began = time.perf_counter()
             found = search.search("weather", 5, timeout=min(10.0, settings.llm_timeout_s))
-        except RouteScopeError as error:
-            yield HealthCheck(name, "warning", str(error), HOW)
-        else:
-            took = time.perf_counter() - began
-            yield HealthCheck(name, "ok", f"{search.label}: {len(found)} results in {took:.1f} s")
+            return f"{search.label}: {len(found)} results in {time.perf_counter() - began:.1f} s"
+
+        yield _tried(name, look, HOW)
 
 
 def _model_file(settings: Settings) -> Checks:

@@ -5,19 +5,22 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from core.backends.embedder import load_embedder
 from core.backends.llm import load_llm
 from core.backends.llm.model import EmbeddedLLM
 from core.backends.llm.probe import last_failure, probe
 from core.backends.llm.profile import Profile
+from core.backends.rerankers import EMBEDDED, LLM, Rerankers
+from core.corpus import catalogue
 from core.domain.errors import RouteScopeError
 from core.domain.models import AT
 from core.domain.needs import Need
-from core.routes.registry import routes
-
-if TYPE_CHECKING:
-    from core.domain.settings import Settings
+from core.domain.settings import Settings
+from core.domain.types import Passage
+from core.engine.probes import embedding_endpoint
+from core.routes.registry import ours, routes
 
 WORDS = "read from words, as the endpoint gives no probabilities"
 
@@ -105,3 +108,55 @@ def _judges(name: str) -> bool:
     """Return True if a route depends on a judgement of its model."""
     route = routes()[name]
     return bool(route.decides) or any(need is Need.LLM for _, need in route.needs_if) or "wise" in route.name
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointReport:
+    """A model or service that the settings name: what it was tested for, and which routes need it."""
+
+    name: str
+    kind: str  # "embedder" | "reranker"
+    model: str
+    address: str
+    state: Literal["ok", "failed", "not tested"]
+    tested: Mapping[str, bool | int | None]  # None: not tested
+    error: str | None
+    routes: tuple[str, ...]
+    corpora: tuple[str, ...] = ()  # that have an embedder's vectors
+
+
+_STATES: Mapping[bool | None, Literal["ok", "failed", "not tested"]]
+_STATES = {True: "ok", False: "failed", None: "not tested"}
+
+
+def endpoints(settings: Settings, *, quick: bool) -> list[EndpointReport]:
+    """Test the embedders and the reranker of the settings; `quick`: only whether they can be called."""
+    known = [one for one in catalogue.known(settings) if one.info is not None]
+    held = {one.name: catalogue.embedders_of(one.info, settings) for one in known if one.info is not None}
+    embedding = tuple(name for name, route in ours().items() if route.embeds)
+    found = []
+    for name in dict.fromkeys((settings.embedder, *settings.embedders)):
+        at, dimension = embedding_endpoint(settings, name, name, "embedder"), None
+        error = at.why_not
+        if error is None and not quick:
+            try:
+                dimension = len(load_embedder(name, settings=settings).embed_query("Does it work?"))
+            except RouteScopeError as failed:
+                error = str(failed)
+        works = False if error is not None else None if quick else True
+        corpora = tuple(corpus for corpus, there in held.items() if name in there)
+        tested = {"embeddings": works, "dimension": dimension}
+        about = (name, "embedder", at.model, at.address, _STATES[works])
+        found.append(EndpointReport(*about, tested, error, embedding, corpora))
+    name, works, error = settings.reranker.strip(), None, None
+    if not quick and name not in (EMBEDDED, LLM):
+        passages = [Passage(f"doctor/{n}", "doctor", "", text) for n, text in enumerate(("Yes.", "No."))]
+        try:
+            Rerankers(settings).paired().rerank("Does it work?", passages, timeout=settings.llm_timeout_s)
+            works = True
+        except RouteScopeError as failed:
+            works, error = False, str(failed)
+    where, model = name if "://" in name else "in this process", settings.reranker_model or name
+    reranking = tuple(one for one, route in ours().items() if "rerank" in route.function.__code__.co_names)
+    about = ("reranker", "reranker", model, where, _STATES[works])
+    return [*found, EndpointReport(*about, {"rerank": works}, error, reranking)]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import wait
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from core.backends.web import SNAPSHOT
 from core.domain import people
@@ -29,10 +29,8 @@ from core.engine.session_memory import gather, keep_answer
 from core.routes.declare import Route
 from core.routes.registry import pick
 from core.steps.trace import Trace
-
-if TYPE_CHECKING:
-    from core.store import Store
-    from core.store.postgres import Dsn
+from core.store import Store
+from core.store.postgres import Dsn
 
 log = logging.getLogger("routescope.engine")
 PATIENCE_S = 0.5  # that who begins a run waits for its corpus: most are open, and an error is told at once

@@ -5,18 +5,15 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
+from core.corpus.passage_matching import Matched
 from core.domain import people
 from core.domain.errors import RouteScopeError, Unavailable, describe
 from core.domain.external import PipelineReply
 from core.domain.types import Query
+from core.engine.engine import Engine
 from core.engine.request import clean
 from core.routes.registry import pipelines
-
-if TYPE_CHECKING:
-    from core.corpus.passage_matching import Matched
-    from core.engine.engine import Engine
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from core.corpus.build import Progress
 from core.corpus.corpus import Corpus
@@ -20,12 +20,10 @@ from core.domain.external import ForeignHit
 from core.domain.outputs import NOTHING, Embedding, Output, Pass, Reply, Rerank, Reranked, Search
 from core.domain.types import Hit, Link, Passage, Query, Ranking, RouteResult, Run, Span, Tokens
 from core.engine import returned_corpus
+from core.engine.contexts import ContextFactory
 from core.steps.external import links_to
 from core.store.trace_sources.values import FEEDBACK
 from core.store.traces_in import ForeignSpan, ForeignTrace, in_words
-
-if TYPE_CHECKING:
-    from core.engine.contexts import ContextFactory
 
 INPUT = ("input.value", "langfuse.observation.input", "langfuse.trace.input", "traceloop.entity.input")
 OUTPUT = ("output.value", "langfuse.observation.output", "langfuse.trace.output", "traceloop.entity.output")

@@ -9,26 +9,24 @@ import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from core.backends.admission import Asker
+from core.backends.base import WebSearch
 from core.backends.llm.model import clean_url
+from core.corpus.index import Corpus
 from core.domain import errors, people
 from core.domain.background_job import BackgroundJob
 from core.domain.errors import RouteScopeError, describe
 from core.domain.models import PARAMETER
+from core.domain.settings import Settings
 from core.domain.types import ASKED_BY, Answer, Link, Passage, RouteResult, Run, Span, Status, TracedTuple
+from core.engine.contexts import ContextFactory
 from core.engine.request import FILTERS, Request, RunPlan
 from core.engine.session_memory import keep
 from core.routes.declare import EMBEDDER, Route
 from core.steps import Context, Memo, Steps
 from core.steps.trace import Trace
-
-if TYPE_CHECKING:
-    from core.backends.base import WebSearch
-    from core.corpus.index import Corpus
-    from core.domain.settings import Settings
-    from core.engine.contexts import ContextFactory
 
 GRACE_S = 2.0  # a route is abandoned this long after its deadline, or Stop: its own checks come first
 LOOK_S = 0.1  # between looks at a route under way

@@ -6,19 +6,15 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from core.analysis import waits as recorded_waits
 from core.analysis.answers import being_written
 from core.domain.background_job import BackgroundJob
 from core.domain.errors import BadInput, ModelFailed
 from core.domain.types import AnswerBasis, AnswerStyle, Origin, Ranking, RouteResult, Run, TracedTuple
+from core.engine.contexts import ContextFactory
 from core.engine.job import with_answer
 from core.steps.trace import Trace
-
-if TYPE_CHECKING:
-    from core.engine.contexts import ContextFactory
-
 
 Write = Callable[[Callable[[Trace], None], threading.Event], object]
 

@@ -7,16 +7,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from core.backends.rerankers import EMBEDDED, LLM
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
 from core.domain.once import Recent
-
-if TYPE_CHECKING:
-    from core.domain.settings import Settings
-    from core.engine.engine import Engine
+from core.domain.settings import Settings
+from core.engine.engine import Engine
 
 Report = Callable[[str, int, int], None]
 SERVICE = "embedder "  # what the name of a further embedding service begins with
@@ -109,12 +106,12 @@ def attempt(engine: Engine, endpoint: ProbedEndpoint, report: Report, cancel: th
     """Call an endpoint a few times, past any cache, and store the result. Raises Cancelled only."""
     when, name = datetime.now(UTC).isoformat(timespec="seconds"), endpoint.name
     try:
-        if name == "embedder" or name.startswith(SERVICE):
-            embedder = engine.settings.embedder if name == "embedder" else name.removeprefix(SERVICE)
-            facts = _embeds(engine, report, embedder)
-        else:
-            work = {"llm": _llm, "reranker": _reranker, "self_rag": _self_rag, "web": _web}
+        work = {"llm": _llm, "reranker": _reranker, "self_rag": _self_rag, "web": _web}
+        if name in work:
             facts = work[name](engine, report, cancel)
+        else:
+            named = engine.settings.embedder if name == "embedder" else name.removeprefix(SERVICE)
+            facts = _embeds(engine, report, named)
         tried = ProbeResult(when, facts)
     except RouteScopeError as error:
         if cancel.is_set():
@@ -131,10 +128,6 @@ def _since(began: float) -> str:
     return milliseconds((time.perf_counter() - began) * 1000)
 
 
-def _speed(per_second: float | None) -> str:
-    return "not reported" if per_second is None else f"{per_second:,.0f} tokens a second"
-
-
 def _llm(engine: Engine, report: Report, cancel: threading.Event) -> Facts:
     from core.backends.llm.probe import probe
     from core.domain.errors import ModelFailed
@@ -143,13 +136,16 @@ def _llm(engine: Engine, report: Report, cancel: threading.Event) -> Facts:
     found = probe(engine.llm(), timeout=engine.settings.llm_timeout_s, cancel=cancel, report=report)
     if found.error:
         raise ModelFailed(found.error)
+    speeds = [
+        "not reported" if one is None else f"{one:,.0f} tokens a second"
+        for one in (found.read_per_s, found.write_per_s)
+    ]
     return (
         ("first answer (2 tokens)", milliseconds(found.ms)),
         ("token probabilities", _yes(found.logprobs)),
         ("JSON schema output", _yes(found.schema)),
         ("streaming", f"yes, {found.pieces} pieces" if found.streams else "no"),
-        ("reads", _speed(found.read_per_s)),
-        ("writes", _speed(found.write_per_s)),
+        *zip(("reads", "writes"), speeds, strict=True),
         ("total time", _since(began)),
     )
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from core.corpus.index import Corpus
 from core.domain.errors import BadInput
 from core.domain.filters import Filter, read_filters
 from core.domain.types import AnswerStyle, Query, Remembered, Turn
 from core.routes.declare import Route
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
-
-    from core.corpus.index import Corpus
 
 MAX_QUESTION = 10_000  # characters
 MAX_HISTORY = 50  # turns

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import threading
+from concurrent.futures import Future
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from core.backends import fusion_weights
+from core.backends.base import LLM, Embedder, WebSearch
 from core.backends.cache_file import DiskCache
 from core.backends.fid import HOW, FusionInDecoder
+from core.backends.llm import CachedLLM
 from core.backends.rerankers import Rerankers
+from core.backends.sql import Database
 from core.corpus.enrichments.store import Opened
+from core.corpus.index import Corpus
 from core.corpus.tables import Tables
 from core.domain.errors import Unavailable
 from core.domain.external import parse_reply
@@ -23,14 +28,6 @@ from core.domain.types import Query
 from core.engine.request import Mode
 from core.routes.registry import pipelines, use
 from core.steps.base import ExternalCall, ExternalReply
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
-
-    from core.backends.base import LLM, Embedder, WebSearch
-    from core.backends.llm import CachedLLM
-    from core.backends.sql import Database
-    from core.corpus.index import Corpus
 
 REPLIES_BYTES = 256_000_000  # of the stored replies of pipelines
 CORPORA = 16  # that stay open, the one used longest ago goes first: a large one takes gigabytes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from core.corpus import index, returned
 from core.corpus.build import Progress
@@ -12,11 +11,9 @@ from core.domain.errors import RouteScopeError, Unavailable, describe
 from core.domain.external import ForeignHit
 from core.domain.settings import Settings
 from core.domain.types import Query
+from core.engine.engine import Engine
 from core.engine.request import clean
 from core.routes.registry import pipelines
-
-if TYPE_CHECKING:
-    from core.engine.engine import Engine
 
 
 def keep(

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from core.domain.types import Remembered, Run, Turn
-
-if TYPE_CHECKING:
-    from core.store import Store
+from core.store import Store
 
 
 def gather(stored: Sequence[Remembered], history: Sequence[Turn]) -> tuple[Remembered, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 from zipfile import BadZipFile
 
 from core.backends.admission import Asker
@@ -17,13 +17,11 @@ from core.backends.base import LLM, Completion, LLMRequest
 from core.backends.llm.model import CachedLLM
 from core.corpus.build import Stages
 from core.corpus.corpus import Corpus
+from core.corpus.embeddings import Vectors
 from core.corpus.helpers import Helpers
 from core.domain.errors import ModelFailed, Unavailable
 from core.domain.settings import Settings
 from core.domain.types import Passage
-
-if TYPE_CHECKING:
-    from core.corpus.embeddings import Vectors
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

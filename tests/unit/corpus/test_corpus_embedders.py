@@ -19,7 +19,7 @@ from core.domain.embedders import EmbedderSettings
 from core.domain.errors import BadInput, Cancelled, ModelFailed, NotConfirmed, Unavailable
 from core.domain.settings import Settings
 from core.domain.types import Query
-from core.engine.doctor import endpoints
+from core.engine.endpoints import endpoints
 from core.engine.engine import Engine
 from core.engine.request import Request
 from core.routes.registry import ours, pick, routes
