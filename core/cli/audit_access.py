@@ -45,7 +45,7 @@ def audit_access_(
     """
     from core.cli.corpora import ensure
     from core.corpus import catalogue
-    from core.domain import access, settings
+    from core.domain import filters, settings
     from core.engine.engine import shared_engine
     from core.evaluation import sets
     from core.evaluation.access import audit_access, own_questions
@@ -56,8 +56,8 @@ def audit_access_(
     if labels is not None and questions:
         raise BadInput("--labels cannot be combined with --questions")
     now = settings.current()
-    merged = access.with_rules(now.access, rules)
-    access.conditions(merged, group)  # before an index is built
+    merged = filters.with_rules(now.access, rules)
+    filters.conditions(merged, group)  # before an index is built
     chosen = pick(routes) if routes is not None else [one for one in pick("all") if not one.asks()]
     engine = shared_engine()
     source = catalogue.source(corpus, settings=now)

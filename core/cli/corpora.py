@@ -17,7 +17,7 @@ from core.evaluation.options import option
 OPTIONAL = ("place", "of", "tokens", "cost")  # of what is known of an index, told where there is some
 
 if TYPE_CHECKING:
-    from core.corpus.embedding_cost import Begin
+    from core.corpus.embeddings import Begin
     from core.corpus.enrichments.store import Made
     from core.corpus.helpers import Helpers
     from core.corpus.index import Corpus, CorpusInfo
@@ -150,7 +150,7 @@ def index_(
     """
     from core.backends.workers.place import place as workers_of
     from core.corpus import catalogue, index, variants
-    from core.corpus.embedding_cost import gate
+    from core.corpus.embeddings import gate
     from core.corpus.helpers import helpers
     from core.corpus.served import remember
     from core.corpus.types import Reading, columns

@@ -20,7 +20,7 @@ def doctor_(quick: bool = option(False, "Load no model.")) -> int:
     """Check this installation and show a fix for each problem."""
     from core.domain import settings
     from core.engine.doctor import examine
-    from core.engine.endpoints import chat_endpoints, endpoints
+    from core.engine.endpoints import chat_endpoints, service_reports
     from core.routes import registry
 
     now = settings.current()
@@ -37,7 +37,7 @@ def doctor_(quick: bool = option(False, "Load no model.")) -> int:
         for one in chat
     ]
     healthy = all(check.state != "failed" for check in found)
-    tested = endpoints(now, quick=quick)
+    tested = service_reports(now, quick=quick)
     document = {
         "ok": healthy,
         "checks": [asdict(check) for check in found],

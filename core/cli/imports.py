@@ -85,8 +85,7 @@ def import_(
 
 def _listen(port: int, keep: Callable[[Sequence[ForeignTrace]], ImportedTraces], store: Store) -> None:
     """Take traces as they come and store each as a run, until Ctrl-C."""
-    from core.engine.trace_collector import Collector
-    from core.engine.trace_endpoint import TraceEndpoint
+    from core.engine.trace_endpoint import Collector, TraceEndpoint
     from core.evaluation.labels import feedback
 
     def take(traces: Sequence[ForeignTrace]) -> ImportedTraces:

@@ -27,13 +27,15 @@ def routes_(
     """List every route with its requirements, availability, parameters and source."""
     from core.domain import settings
     from core.engine.availability import cautions, missing
-    from core.engine.endpoints import chat_endpoints, endpoints
+    from core.engine.endpoints import chat_endpoints, service_reports
     from core.engine.engine import Engine
     from core.routes.registry import routes
 
     engine = Engine(settings.current())
     gaps = missing(engine, corpus)
-    affected = _affected(chat_endpoints(engine.settings, quick=True), endpoints(engine.settings, quick=True))
+    affected = _affected(
+        chat_endpoints(engine.settings, quick=True), service_reports(engine.settings, quick=True)
+    )
     listed = [
         _route(route, gaps)
         | {

@@ -18,13 +18,12 @@ from core.backends.sparse import BM25Index
 from core.backends.terms import Analyzer, analyzer
 from core.corpus import columns, known_items, manifest, passages, shipped_vectors
 from core.corpus.embeddings import KEYS, VECTORS, Vectors, keys, mapped
-from core.corpus.load_report import LoadReport, Skipped
 from core.corpus.passages import PassageStore
 from core.corpus.served import Place
 from core.corpus.source import Source
 from core.corpus.stages import Progress as Progress
 from core.corpus.stages import Stages as Stages
-from core.corpus.types import Cut, DenseWeight
+from core.corpus.types import Cut, DenseWeight, LoadReport, Skipped
 from core.corpus.unread import count_unread
 from core.domain.errors import BadInput
 

@@ -12,7 +12,7 @@ from core.backends.workers.place import WorkPlace
 from core.corpus import catalogue, uploads
 from core.corpus.build import Progress
 from core.corpus.catalogue import BUILT_IN
-from core.corpus.embedding_cost import gate
+from core.corpus.embeddings import gate
 from core.corpus.helpers import helpers
 from core.corpus.source import Source
 from core.domain import people

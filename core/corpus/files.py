@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from core.corpus import endings
-from core.corpus.load_report import LoadReport
-from core.corpus.types import Document, FileRecord, Reading
+from core.corpus.types import Document, FileRecord, LoadReport, Reading
 from core.domain.encoding import decoded, display_name
 from core.domain.errors import BadInput, describe, shortened
 from core.domain.text import storable

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from core.corpus.load_report import LoadReport
+from core.corpus.types import LoadReport
 
 OWN = (".removed",)  # what this program keeps in a folder of uploads
 HIDDEN = "hidden files and folders (their names begin with a dot) are not read"

@@ -37,8 +37,7 @@ from core.corpus.catalogue import (
 )
 from core.corpus.chunk import Chunking
 from core.corpus.corpus import Corpus, Further
-from core.corpus.embedding_cost import Begin, gate
-from core.corpus.embeddings import KEYS, VECTORS, Checkpoint, Keys, Vectors
+from core.corpus.embeddings import KEYS, VECTORS, Begin, Checkpoint, Keys, Vectors, gate
 from core.corpus.enrichments import store as enrichments
 from core.corpus.helpers import Helpers
 from core.corpus.known_items import KEPT

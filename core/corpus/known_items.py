@@ -20,9 +20,9 @@ from core.backends.base import Embedder, Matrix
 from core.backends.hosted_embedder import HostedEmbedder, Use
 from core.backends.onnx_text import in_bulk
 from core.backends.sparse import BM25Index
+from core.corpus.chunk import sentences
 from core.corpus.embeddings import KEY_BYTES, Known, Vectors
 from core.corpus.passages import PassageStore
-from core.corpus.sections import sentences
 from core.corpus.stages import Stages
 from core.corpus.types import UNMEASURED, DenseWeight
 from core.domain.errors import ModelFailed

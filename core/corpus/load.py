@@ -16,8 +16,7 @@ from tempfile import TemporaryDirectory
 from core.corpus import endings, files, rows, table_files
 from core.corpus.converted import TRAPPED, is_trap, unpackable
 from core.corpus.folder import walk
-from core.corpus.load_report import LoadReport
-from core.corpus.types import Document, FileRecord, Reading
+from core.corpus.types import Document, FileRecord, LoadReport, Reading
 from core.domain.errors import BadInput, Unavailable
 from core.domain.text import composed
 

@@ -1,12 +1,15 @@
-"""PDF files as Markdown: lines in reading order, tables by cell, and the pages that hold only pictures."""
+"""PDF files as Markdown: lines in reading order, tables by cell, pages of pictures by OCR (optional)."""
 
 from __future__ import annotations
 
 import itertools
+import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,7 +17,8 @@ import numpy as np
 
 from core.corpus.cleaning import BROKEN_LINE
 from core.corpus.types import FileRecord
-from core.domain.errors import BadInput
+from core.domain.errors import BadInput, Unavailable
+from core.domain.program import INSTALLED, PROJECT
 
 T = TypeVar("T")
 LARGER = 1.15  # a heading's font size by that of most characters
@@ -78,10 +82,8 @@ def _oxide(raw: bytes, record: FileRecord) -> str:
     record.tables = sum(page.tables for page in pages)
     record.unread_pages = tuple(n for n, page in enumerate(pages, 1) if not page.lines and page.pictures)
     if record.ocr:
-        from core.corpus import ocr
-
         for number in record.unread_pages:
-            found = ocr.lines(document.render_page(number - 1, dpi=ocr.DPI))
+            found = lines(document.render_page(number - 1, dpi=DPI))
             pages[number - 1].lines = [Line(text, 0, 1, -20.0 * n, 10) for n, text in enumerate(found)]
         record.ocr_pages = tuple(n for n in record.unread_pages if pages[n - 1].lines)
         record.unread_pages = tuple(n for n in record.unread_pages if not pages[n - 1].lines)
@@ -321,3 +323,39 @@ def _kreuzberg(raw: bytes, record: FileRecord) -> str:
 
 
 READERS: Mapping[str, Callable[[bytes, FileRecord], str]] = {"oxide": _oxide, "kreuzberg": _kreuzberg}
+
+
+LIST = PROJECT / "requirements-ocr.txt" if INSTALLED else "requirements-ocr.txt"
+DPI = 200  # of the rendered page
+SURE = 0.5  # of a line: with less confidence it is left out
+
+
+def lines(picture: bytes) -> list[str]:
+    """Return the lines of text in a picture (PNG), from the top. Raises Unavailable without the library."""
+    found = _engine()(picture)
+    if not found.txts:
+        return []
+    read = zip(found.boxes, found.txts, found.scores, strict=True)
+    sure = [
+        (box[:, 1].min(), box[:, 0].min(), box[:, 1].max(), text)
+        for box, text, score in read
+        if score >= SURE
+    ]
+    rows: list[list[Any]] = []
+    for top, left, bottom, text in sorted(sure):
+        if rows and top < (rows[-1][0][0] + rows[-1][0][2]) / 2:
+            rows[-1].append((top, left, bottom, text))
+        else:
+            rows.append([(top, left, bottom, text)])
+    return [" ".join(text for *_, text in sorted(row, key=lambda one: one[1])) for row in rows]
+
+
+@cache
+def _engine() -> Any:
+    """Load the models that come with the package."""
+    if find_spec("rapidocr") is None:
+        raise Unavailable(f"OCR needs rapidocr, which is not installed: python -m pip install -r {LIST}")
+    from rapidocr import RapidOCR
+
+    logging.getLogger("RapidOCR").setLevel(logging.ERROR)
+    return RapidOCR()

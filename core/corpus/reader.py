@@ -17,8 +17,7 @@ from core.corpus import endings, load
 from core.corpus.chunk import Chunking, spans
 from core.corpus.cleaning import Words
 from core.corpus.files import NO_MEMORY
-from core.corpus.load_report import LoadReport
-from core.corpus.types import Document, FileRecord, Reading
+from core.corpus.types import Document, FileRecord, LoadReport, Reading
 from core.domain import system
 from core.domain.errors import BadInput, RouteScopeError
 

@@ -19,8 +19,7 @@ from pydantic import TypeAdapter
 from core.corpus.chunk import Chunking
 from core.corpus.files import NO_MEMORY
 from core.corpus.load import Distinct
-from core.corpus.load_report import LoadReport
-from core.corpus.types import Cut, Document, FileRecord, Reading
+from core.corpus.types import Cut, Document, FileRecord, LoadReport, Reading
 from core.domain import system
 from core.domain.errors import BadInput, Unavailable, shortened
 from core.domain.settings import PROJECT

@@ -15,8 +15,7 @@ from typing import Any, TextIO
 from core.corpus import columns, table_files
 from core.corpus.columns import TEXT_COLUMNS, Plan
 from core.corpus.files import REPLACED, flat, flattened, listed, told
-from core.corpus.load_report import LoadReport
-from core.corpus.types import Document, FileRecord, Reading
+from core.corpus.types import Document, FileRecord, LoadReport, Reading
 from core.domain.encoding import encoding_of
 from core.domain.errors import BadInput, Unavailable
 from core.domain.text import storable

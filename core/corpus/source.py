@@ -19,11 +19,10 @@ from core.backends.languages import AUTO
 from core.corpus import endings
 from core.corpus.chunk import WHOLE, Chunking, is_key, spans
 from core.corpus.load import is_beir, readable_files
-from core.corpus.load_report import LoadReport
 from core.corpus.manifest import CorpusInfo
 from core.corpus.reading import read
 from core.corpus.table_files import ENDINGS as DATABASES
-from core.corpus.types import READINGS, Cut, FileRecord, Reading
+from core.corpus.types import READINGS, Cut, FileRecord, LoadReport, Reading
 from core.domain.errors import BadInput
 from core.domain.settings import Settings
 

@@ -11,8 +11,7 @@ from core.backends.sql.csv_tables import header, load
 from core.backends.sql.linking import examples
 from core.corpus.columns import TEXT_COLUMNS
 from core.corpus.folder import WATCH
-from core.corpus.load_report import LoadReport
-from core.corpus.types import Document
+from core.corpus.types import Document, LoadReport
 from core.domain.errors import BadInput, Unavailable
 from core.domain.text import composed
 

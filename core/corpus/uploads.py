@@ -16,10 +16,9 @@ from core.corpus.catalogue import BUILT_IN
 from core.corpus.chunk import WHOLE
 from core.corpus.folder import OWN
 from core.corpus.load import MAX_BYTES
-from core.corpus.load_report import LoadReport
 from core.corpus.reading import Reader
 from core.corpus.source import NEW, is_slug, slug
-from core.corpus.types import Document, Reading
+from core.corpus.types import Document, LoadReport, Reading
 from core.domain import people, system
 from core.domain.errors import BadInput, Unavailable
 from core.domain.settings import Settings

@@ -16,17 +16,78 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+from core.backends.postgres import Connection
+from core.corpus import catalogue, served, table
 from core.corpus.converted import HOW as INSTALL
 from core.corpus.converted import missing
 from core.corpus.endings import CONVERTED
+from core.corpus.served import dsn_of, server_of
 from core.domain import full_set, sign_in
-from core.domain.errors import RouteScopeError
+from core.domain.errors import RouteScopeError, Unavailable
 from core.domain.format import size
 from core.domain.program import COMMAND, INSTALLED, PROJECT, REPAIR
 from core.domain.program import version as own_version
 from core.domain.settings import Settings
+
+OLDEST = (0, 8)  # pgvector with iterative scans
+CLOCKS_S = 60.0  # seconds that two clocks may differ
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The findings about a server, and the remedy of a problem."""
+
+    detail: str
+    fix: str
+
+
+def server_facts(known: catalogue.Known, settings: Settings) -> Facts:
+    """Look at the server of a corpus. Raises Unavailable where it cannot be reached or the corpus is gone."""
+    if known.info is None:
+        raise Unavailable(known.reason)
+    dsn = dsn_of(known.name, known.info.place, settings)
+    in_place = known.kind == "table"
+    needed = "SELECT" if in_place else "SELECT, INSERT, DELETE"
+    named = table.Table(known.name, settings).look().oid if in_place else None
+    tables = served.IndexTables(known.name, known.info.fingerprint)
+
+    def read(connection: Connection) -> tuple[Any, ...]:
+        built = f"{served.SCHEMA}.{tables.passages}"
+        (oid,) = connection.execute(
+            "SELECT coalesce(%s, to_regclass(%s)::oid::bigint)", (named, built)
+        ).fetchone()
+        if oid is None:
+            raise Unavailable(f"the tables of corpus {known.name} are no longer in {dsn}; index it again")
+        row: tuple[Any, ...] = connection.execute(
+            "SELECT current_setting('server_version'), (SELECT extversion FROM pg_extension"
+            " WHERE extname = 'vector'), current_user, extract(epoch FROM clock_timestamp())::float8,"
+            " has_table_privilege(%s::oid, %s), (SELECT string_agg(DISTINCT am.amname, ', ') FROM pg_index i"
+            " JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am am ON am.oid = c.relam"
+            " WHERE i.indrelid = %s AND am.amname IN ('hnsw', 'ivfflat') AND i.indisvalid)",
+            (oid, needed, oid),
+        ).fetchone()
+        return row
+
+    version, pgvector, role, clock, may, kinds = server_of(dsn).read(read)
+    behind = time.time() - clock
+    how = f"by {kinds}" if kinds else "exactly, without an index"
+    rights = f"role {role} may{'' if may else ' not'} {'read' if in_place else 'read and write'} it"
+    about = f"PostgreSQL {version.split()[0]}, pgvector {pgvector or 'missing'}"
+    fixes = []
+    if pgvector and tuple(int(part) for part in pgvector.split(".")[:2]) < OLDEST:
+        why = f"pgvector {pgvector} has no iterative scan, so filters lose hits"
+        fixes.append(f"{why}: ALTER EXTENSION vector UPDATE")
+    if not may:
+        fixes.append(f"grant the role {role} {needed} on the table")
+    if abs(behind) > CLOCKS_S:
+        off = f"{abs(behind):.0f} s {'behind' if behind > 0 else 'ahead of'} this machine's"
+        fixes.append(f"the server's clock is {off}; set one of them right")
+    if in_place and not kinds:
+        fixes.append("a table of many rows is searched quicker with an index: CREATE INDEX ... USING hnsw")
+    return Facts(f"{dsn}: {about}; vectors searched {how}; {rights}", "; ".join(fixes))
+
 
 LEAST_DISK = 2 * 1024**3
 LEAST_FREE = 64 * 1024**2  # bytes of the sessions' file that are worth giving back
@@ -251,13 +312,13 @@ def _bytes(path: Path) -> int:
 
 
 def _corpora(settings: Settings) -> Checks:
-    from core.corpus import catalogue, cautions, server_facts
+    from core.corpus import cautions
 
     for known in catalogue.known(settings):
         name, ready = f"corpus {known.name}", known.state == "ready"
         if known.kind == "table" or (known.info is not None and known.info.place):
             try:
-                found = server_facts.of(known, settings)
+                found = server_facts(known, settings)
                 fix = found.fix or known.reason
                 yield _judged(name, ready and not found.fix, f"{known.state}; {found.detail}", fix or None)
             except RouteScopeError as error:

@@ -24,8 +24,7 @@ from core.domain.types import AnswerStyle, Query, Remembered, Run
 from core.engine.contexts import ContextFactory
 from core.engine.job import Job
 from core.engine.late_answers import Answering, answerable, write_later
-from core.engine.request import Answers, Mode, Request, RunPlan, clean
-from core.engine.session_memory import gather, keep_answer
+from core.engine.request import Answers, Mode, Request, RunPlan, clean, gather, keep_answer
 from core.routes.declare import Route
 from core.routes.registry import pick
 from core.steps.trace import Trace

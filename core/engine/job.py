@@ -22,8 +22,7 @@ from core.domain.models import PARAMETER
 from core.domain.settings import Settings
 from core.domain.types import ASKED_BY, Answer, Link, Passage, RouteResult, Run, Span, Status, TracedTuple
 from core.engine.contexts import ContextFactory
-from core.engine.request import FILTERS, Request, RunPlan
-from core.engine.session_memory import keep
+from core.engine.request import FILTERS, Request, RunPlan, keep
 from core.routes.declare import EMBEDDER, Route
 from core.steps import Context, Memo, Steps
 from core.steps.trace import Trace

@@ -6,6 +6,7 @@ import json
 import threading
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,13 +22,44 @@ from core.corpus.index import Corpus
 from core.corpus.tables import Tables
 from core.domain.errors import Unavailable
 from core.domain.external import parse_reply
+from core.domain.fusion import rrf
 from core.domain.needs import Need
 from core.domain.once import Once
 from core.domain.settings import Settings
-from core.domain.types import Query
+from core.domain.types import Passage, Query
 from core.engine.request import Mode
 from core.routes.registry import pipelines, use
 from core.steps.base import ExternalCall, ExternalReply
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Hybrid search over a small corpus of stored pages that stands in for the web."""
+
+    corpus: Corpus
+    embedder: Embedder
+
+    @property
+    def label(self) -> str:
+        """Return the label of the results."""
+        return "local snapshot, not a live web search"
+
+    def search(
+        self,
+        text: str,
+        k: int,
+        *,
+        timeout: float = 60.0,  # noqa: ARG002 - a search of a few pages takes milliseconds
+        cancel: threading.Event | None = None,  # noqa: ARG002
+    ) -> list[tuple[Passage, float]]:
+        """Up to `k` passages; ids begin with "web/" so that they cannot be taken for the corpus' own."""
+
+        lists = (
+            self.corpus.search_sparse(text, 50),
+            self.corpus.search_dense(self.embedder.embed_query(text), 50),
+        )
+        return [(replace(hit.passage, id=f"web/{hit.passage.id}"), hit.score) for hit in rrf(lists)[:k]]
+
 
 REPLIES_BYTES = 256_000_000  # of the stored replies of pipelines
 CORPORA = 16  # that stay open, the one used longest ago goes first: a large one takes gigabytes
@@ -147,7 +179,6 @@ class Resources:
     def web(self) -> WebSearch | None:
         """Return the configured web search, or None. Raises Unavailable or BadInput."""
         from core.backends.web import SNAPSHOT, load_web
-        from core.corpus.web_snapshot import Snapshot
 
         def load() -> WebSearch | None:
             return load_web(

@@ -2,18 +2,75 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
-from core.corpus import index, returned
+from core.corpus import catalogue, index, uploads
 from core.corpus.build import Progress
-from core.domain.errors import RouteScopeError, Unavailable, describe
+from core.corpus.catalogue import BUILT_IN
+from core.corpus.chunk import WHOLE
+from core.corpus.source import Source, from_path
+from core.corpus.types import Reading
+from core.domain import system
+from core.domain.errors import BadInput, RouteScopeError, Unavailable, describe
 from core.domain.external import ForeignHit
 from core.domain.settings import Settings
+from core.domain.text import storable
 from core.domain.types import Query
 from core.engine.engine import Engine
 from core.engine.request import clean
 from core.routes.registry import pipelines
+
+FILE = "returned.jsonl"  # among a corpus' uploaded files
+
+
+def source_of(corpus: str, settings: Settings) -> Source:
+    """Return the source to index after `add`: each passage as returned, unsplit."""
+    found = from_path(uploads.folder(corpus, settings), name=corpus, chunking=WHOLE)
+    return replace(found, reading=Reading(("text",)))
+
+
+def add(corpus: str, hits: Iterable[ForeignHit], settings: Settings) -> int:
+    """Add new passages to a corpus of returned ones, and return their number; index it afterwards.
+
+    A passage keeps its pipeline's id; without an id, or if the id belongs to another text, the id is derived
+    from its document and text. Raises BadInput if the name is another corpus', or a new corpus would have no
+    text; Unavailable if it cannot be saved.
+    """
+    home = uploads.folder(corpus, settings)
+    file, other = home / FILE, catalogue.current(home.name, settings)
+    if home.name in BUILT_IN:
+        raise BadInput(f"{home.name!r} is the name of a built-in corpus; choose another")
+    if other is not None and not uploads.is_uploaded(other.source.path, settings):
+        raise BadInput(f"{home.name!r} is already the corpus of {other.source.path}; choose another name")
+    try:
+        lines = file.read_text(encoding="utf-8").rstrip("\n").split("\n") if file.exists() else ()
+        rows: dict[str, dict[str, str]] = {row["_id"]: row for row in map(json.loads, lines)}
+        before = len(rows)
+        known = {(row["document"], row["text"]) for row in rows.values()}
+        for hit in hits:
+            document, text = storable(hit.doc_id), storable(hit.text)
+            if not text.strip() or (document, text) in known:
+                continue
+            known.add((document, text))
+            id = storable(hit.id or "")
+            if not id or id in rows:
+                id = f"{document}#{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+            rows[id] = {"_id": id, "title": storable(hit.title or ""), "text": text, "document": document}
+        if not rows:
+            raise BadInput("no passage with a text was returned: there is nothing to make a corpus of")
+        if len(rows) > before:
+            home.mkdir(parents=True, exist_ok=True)
+            scratch = home / f".{FILE}"
+            made = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows.values())
+            scratch.write_text("".join(made), encoding="utf-8")
+            system.replace(scratch, file)
+    except OSError as error:
+        raise Unavailable(f"cannot save the passages in {home}: {error.strerror or error}") from error
+    return len(rows) - before
 
 
 def keep(
@@ -25,11 +82,11 @@ def keep(
     cancel: threading.Event | None,
 ) -> int:
     """Add what is new of `hits` to `corpus`, index it, and give the number of new passages. Raises what
-    `core.corpus.returned.add` raises.
+    `add` raises.
     """
-    added = returned.add(corpus, hits, settings)
+    added = add(corpus, hits, settings)
     if added or index.current_fingerprint(corpus, settings=settings) is None:
-        source = returned.source(corpus, settings)
+        source = source_of(corpus, settings)
         index.build(None, source, settings=settings, progress=progress, cancel=cancel).close()
     return added
 

@@ -24,10 +24,10 @@ from core.corpus import catalogue, index
 from core.corpus.build import Progress
 from core.corpus.chunk import WHOLE
 from core.corpus.corpus import Corpus
-from core.corpus.embedding_cost import gate
+from core.corpus.embeddings import gate
 from core.corpus.enrichments import store as enrichments
 from core.corpus.source import slug
-from core.domain import access, outputs
+from core.domain import filters, outputs
 from core.domain.errors import BadInput, Cancelled, ModelFailed, Unavailable
 from core.domain.filters import Filter
 from core.domain.types import AnswerStyle, Passage, Query, RouteResult, Run, Span
@@ -205,7 +205,7 @@ def audit_access(
     engine: Engine,
     corpus_name: str,
     group: str,
-    rules: access.Rules,
+    rules: filters.Rules,
     routes: Sequence[Route],
     *,
     labelled: LabelledSet | None = None,
@@ -220,7 +220,7 @@ def audit_access(
 
     Raises BadInput if there is nothing to ask, or if no route could be asked; Unavailable, Cancelled.
     """
-    where = access.conditions(rules, group)
+    where = filters.conditions(rules, group)
     stop = cancel or threading.Event()
     corpus = engine.corpus(corpus_name)
     found = AccessAudit(corpus_name, group, where)
@@ -447,14 +447,14 @@ class _Asking:
             self.ask(Engine(settings, store), NAME, questions, forbidden, "canary")
 
 
-def _plant(corpus: Corpus, rules: access.Rules, group: str, count: int, home: Path) -> list[Canary]:
+def _plant(corpus: Corpus, rules: filters.Rules, group: str, count: int, home: Path) -> list[Canary]:
     """Write documents of `corpus`, evenly chosen, with canaries among them, as a BEIR folder."""
     folder = home / "documents"
     folder.mkdir()
     share = max(1, -(-corpus.size // MOST_COPIED))
     fields = [name for name in rules if name in {one.name for one in corpus.metadata.fields}]
     ids = list(dict.fromkeys(passage.doc_id for _, passage, _ in corpus.everything()))[::share]
-    allowed = corpus.allowed(access.conditions(rules, group)) if len(fields) == len(rules) else None
+    allowed = corpus.allowed(filters.conditions(rules, group)) if len(fields) == len(rules) else None
     subjects = []
     with (folder / "corpus.jsonl").open("w", encoding="utf-8") as file:
         for id in ids:
@@ -466,7 +466,7 @@ def _plant(corpus: Corpus, rules: access.Rules, group: str, count: int, home: Pa
                 subjects.append((document.title, passages[0].text))
         chosen = subjects[:: max(1, len(subjects) // count)] or [("the archive", "")]
         planted = [canary(number, *chosen[number % len(chosen)]) for number in range(1, count + 1)]
-        name, value = access.forbidden_value(rules, group)
+        name, value = filters.forbidden_value(rules, group)
         for one in planted:
             _write(file, one.id, one.title, one.text, {name: value})
     return planted

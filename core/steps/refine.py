@@ -14,8 +14,8 @@ from core.backends.prompting.citations import sentences
 from core.backends.prompting.prompts import SENTENCES
 from core.backends.prompting.untrusted import between
 from core.corpus.chunk import pieces
+from core.corpus.chunk import sentences as sentence_spans
 from core.corpus.enrichments.keys import KeyIndex
-from core.corpus.sections import sentences as sentence_spans
 from core.domain.errors import ModelFailed, Unavailable
 from core.domain.needs import Need
 from core.domain.outputs import Excerpts, Merged, Merging, Selection, Sentence, SentenceFilter

@@ -11,7 +11,7 @@ from core.domain.pipelines import Pipeline
 from core.domain.program import COMMAND
 from core.domain.settings import PROJECT
 from core.domain.types import Query
-from core.engine import external_trial
+from core.engine import endpoints
 from core.engine.request import Request
 from core.evaluation.gold import Gold
 from core.routes import registry
@@ -46,7 +46,7 @@ def own(engine, tmp_path):
     yield engine
     registry.forget_given()
     doors.stop_all()
-    external_trial._tried.clear()
+    endpoints._trials.clear()
 
 
 def test_without_pipelines_the_page_says_how_to_add_one(visit):
@@ -78,7 +78,7 @@ def test_a_trial_shows_what_matched_and_what_was_printed(visit, own):
     app = visit("corpus.py", tab="Your pipeline")
     assert "Not asked since the dashboard started" in html(app)
     app.button(key="try_pipeline:search").click().run()
-    until(lambda: external_trial.outcome("search") is not None)
+    until(lambda: endpoints.last_trial("search") is not None)
     app.run()
     page = html(app)
     assert "3 of 4 passages matched to the corpus" in page
@@ -92,7 +92,7 @@ def test_a_trial_shows_what_matched_and_what_was_printed(visit, own):
 def test_a_trial_that_fails_shows_the_error_and_the_traceback(visit, own):
     app = visit("corpus.py", tab="Your pipeline")
     app.button(key="try_pipeline:fails").click().run()
-    until(lambda: external_trial.outcome("fails") is not None)
+    until(lambda: endpoints.last_trial("fails") is not None)
     app.run()
     page = html(app)
     assert "pipeline fails failed: ValueError: &lt;i&gt;no index&lt;/i&gt;" in page

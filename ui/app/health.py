@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.domain.needs import Need
-from core.engine import probes
+from core.engine import endpoints
 from core.engine.availability import missing, why_not
 from core.engine.job import Job
 from core.routes.registry import routes
@@ -25,7 +25,7 @@ def summary() -> None:
         st.caption(md(f"Language model: {settings.llm} ({where})"))
         if Need.LLM in gaps:
             st.warning(md(f"{Need.LLM.value}: {gaps[Need.LLM]}"))
-        elif why := probes.llm_failure(engine):
+        elif why := endpoints.llm_failure(engine):
             st.warning(md(f"The language model did not answer when it was last tested: {why}"))
         for need, reason in gaps.items():
             if need.enrichment is None and need is not Need.LLM:  # what is made for a corpus is shown there

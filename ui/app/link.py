@@ -9,8 +9,7 @@ import streamlit as st
 
 from core.domain.errors import RouteScopeError
 from core.domain.types import Query, Run
-from core.engine.replay import settled, texts
-from core.engine.request import filters_of
+from core.engine.request import filters_of, settled, texts
 from core.routes.registry import routes
 from ui.app import state
 from ui.app.answer_style import ANSWERS, BY, ORDERS

@@ -10,8 +10,7 @@ import streamlit as st
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
 from core.domain.types import Run
-from core.engine.replay import texts
-from core.engine.request import FILTERS
+from core.engine.request import FILTERS, texts
 from core.evaluation.finding import count
 from core.store import SessionRow
 from ui.app import address, page_title, state

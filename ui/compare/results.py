@@ -18,8 +18,7 @@ from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
 from core.domain.types import Run
 from core.engine.job import Job
-from core.engine.replay import texts
-from core.engine.request import FILTERS, Request
+from core.engine.request import FILTERS, Request, texts
 from core.evaluation.labels import run_labels
 from core.evaluation.labels.pool import store_of
 from ui.app import address, link, opened, opening, redraw, say, scripts, state

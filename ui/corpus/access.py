@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.corpus import catalogue
 from core.corpus.build import Progress
-from core.domain import access
+from core.domain import filters
 from core.evaluation.access import NOTE, audit_access, own_questions
 from core.routes.registry import routes
 from ui.app import corpora, say, state
@@ -25,7 +25,7 @@ def draw(name: str) -> None:
     if not groups:
         st.markdown(
             "There are no access rules. Add a table to the settings file for each metadata field, with the"
-            ' groups that may see a value: `[access.department]`, then `hr = ["hr", "board"]`.'
+            ' groups that may see a value: `[filters.department]`, then `hr = ["hr", "board"]`.'
         )
         return
     group = st.selectbox("Group", groups, key="access_group", width=240, accept_new_options=True)
@@ -46,7 +46,7 @@ def draw(name: str) -> None:
             cancel=cancel,
         ).document()
 
-    access.conditions(settings.access, group)  # an error is shown at once
+    filters.conditions(settings.access, group)  # an error is shown at once
     st.caption("Asks labelled questions and made-up canaries by all routes that ask no model.")
     build = corpora.background(called, "The test is running", "Test access", "access_start", work)
     if build is not None:

@@ -10,10 +10,9 @@ import streamlit as st
 
 from core.corpus import endings
 from core.corpus.columns import NONE
-from core.corpus.load_report import Skipped, named
 from core.corpus.manifest import CorpusInfo
 from core.corpus.reading import Reader
-from core.corpus.types import HTML, FileRecord, Reading
+from core.corpus.types import HTML, FileRecord, Reading, Skipped, named
 from core.evaluation.finding import count
 from ui.app import say
 from ui.app.markup import show, table, tag

@@ -11,8 +11,7 @@ import streamlit as st
 from core.analysis.run_diff import value
 from core.corpus import catalogue
 from core.domain.types import Query, Run
-from core.engine.replay import Again, Here, again
-from core.engine.request import Request
+from core.engine.request import Again, Here, Request, again
 from core.routes.registry import routes
 from core.store import SessionRow
 from ui.app import say, state

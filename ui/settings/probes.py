@@ -10,7 +10,7 @@ from core.backends.llm import profile as learned
 from core.backends.llm.profile import Profile
 from core.corpus import builds
 from core.domain import people
-from core.engine import probes
+from core.engine import endpoints
 from ui.app import say, state
 from ui.app.markup import fragment, show
 from ui.app.progress import follow_work
@@ -22,15 +22,15 @@ def draw() -> None:
     """Draw each endpoint with its known abilities and a button to test it."""
     st.caption("A test makes a few small calls that bypass every cache, and starts an embedded model.")
     engine = state.engine()
-    for endpoint in probes.endpoints(engine):
+    for endpoint in endpoints.endpoints(engine):
         name = f"try {endpoint.role}"
         work = builds.get(name)
         busy = work is not None and not work.done
         with st.container(border=True):
             with st.container(horizontal=True, vertical_alignment="center"):
-                show(fragment("settings.endpoint", endpoint, probes.outcome(endpoint)))
+                show(fragment("settings.endpoint", endpoint, endpoints.outcome(endpoint)))
                 if st.button("Test", key=f"try:{endpoint.name}", disabled=busy or bool(endpoint.why_not)):
-                    builds.start_work(name, partial(probes.attempt, engine, endpoint))
+                    builds.start_work(name, partial(endpoints.attempt, engine, endpoint))
                     st.rerun()
             if busy and work is not None:
                 follow_work(name, f"Testing: {work.stage}")

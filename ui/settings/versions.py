@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.domain import full_set
 from core.domain.program import REPAIR
-from core.engine import probes
+from core.engine import endpoints
 from core.engine.doctor import MODEL_CHECKS, HealthCheck, examine
 from ui.app import say, state
 from ui.app.markup import fragment, show, table, tag
@@ -31,7 +31,7 @@ def health() -> None:
         st.error(f"{bad} of {len(found)} checks fail; {odd} pass in part.")
     elif any(check.name in MODEL_CHECKS and check.state != "ok" for check in found):
         st.warning(f"The language model cannot be asked; {odd} of {len(found)} checks pass in part.")
-    elif probes.llm_failure(state.engine()):
+    elif endpoints.llm_failure(state.engine()):
         st.warning("The language model did not answer when it was last tested.")
     elif odd:
         st.warning(f"Everything required works; {odd} of {len(found)} checks pass in part.")

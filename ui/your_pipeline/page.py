@@ -14,8 +14,8 @@ from core.domain.format import milliseconds
 from core.domain.pipelines import Pipeline
 from core.domain.program import COMMAND
 from core.domain.settings import settings_file
-from core.engine import external_trial
-from core.engine.external_trial import Trial
+from core.engine import endpoints
+from core.engine.endpoints import Trial
 from core.routes.registry import pipelines as own_pipelines
 from core.routes.registry import problems, routes
 from ui.app import data, say, state
@@ -64,7 +64,7 @@ def _one(name: str, pipeline: Pipeline) -> None:
             "Question", SAMPLE, key=f"try_question:{name}", persist_state="session", width=420
         )
         if st.button("Try it", key=f"try_pipeline:{name}", disabled=busy or not question.strip()):
-            attempt = partial(external_trial.attempt, state.engine(), name, question)
+            attempt = partial(endpoints.try_pipeline, state.engine(), name, question)
             corpus = st.session_state[state.CORPUS]
             with say.errors():
                 builds.start_work(_work(name), lambda _, cancel: attempt(corpus, cancel))
@@ -80,7 +80,7 @@ def _one(name: str, pipeline: Pipeline) -> None:
         follow_work(_work(name), "Waiting for its reply")
     elif work is not None and work.error:
         say.error(work.error)
-    if (tried := external_trial.outcome(name)) is not None:
+    if (tried := endpoints.last_trial(name)) is not None:
         show(trial(tried))
 
 

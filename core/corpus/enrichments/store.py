@@ -19,10 +19,9 @@ from core.backends.base import LLM, Embedder
 from core.corpus import manifest
 from core.corpus.build import Progress, Stages, size_of
 from core.corpus.corpus import Corpus
-from core.corpus.embedding_cost import Begin, gate
-from core.corpus.embeddings import KEYS, Checkpoint, Vectors
+from core.corpus.embeddings import KEYS, Begin, Checkpoint, Vectors, gate
 from core.corpus.enrichments.graph import RuleGraph, TripleGraph
-from core.corpus.enrichments.key_recipes import Children, Contexts, Expanded, Headings, Questions, Sentences
+from core.corpus.enrichments.keys import Children, Contexts, Expanded, Headings, Questions, Sentences
 from core.corpus.enrichments.learned import LearnedSparse
 from core.corpus.enrichments.recipe import Recipe, Spent, Tools
 from core.corpus.enrichments.summaries import Extracts, Summaries

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from core.backends.base import LLMRequest, Matrix
 from core.backends.llm.text import looks_refused
 from core.backends.prompting.prompts import SUMMARY
+from core.corpus.chunk import sentences
 from core.corpus.corpus import Corpus
 from core.corpus.enrichments.keys import Key, KeyRecipe
 from core.corpus.enrichments.recipe import Tools
-from core.corpus.sections import sentences
 
 GROUP = 7  # texts in a group on average; the paper's trees have 6.7
 TOP = 10  # texts that are not grouped any more

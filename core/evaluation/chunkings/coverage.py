@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from core.corpus.sections import sentences
+from core.corpus.chunk import sentences
 from core.domain.errors import BadInput
 from core.domain.text import TOKEN, tokens
 from core.domain.types import Passage

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from core.corpus import builds, index
-from core.corpus.embedding_cost import Estimate
+from core.corpus.embeddings import Estimate
 from core.corpus.samples import question_files, samples
 from core.domain.errors import BadInput, Cancelled
 from core.domain.settings import Settings

@@ -13,13 +13,12 @@ import pytest
 from core.cli.corpora import with_embedders
 from core.corpus import catalogue, index
 from core.corpus.corpus import Further
-from core.corpus.embedding_cost import gate
-from core.corpus.embeddings import Checkpoint
+from core.corpus.embeddings import Checkpoint, gate
 from core.domain.embedders import EmbedderSettings
 from core.domain.errors import BadInput, Cancelled, ModelFailed, NotConfirmed, Unavailable
 from core.domain.settings import Settings
 from core.domain.types import Query
-from core.engine.endpoints import endpoints
+from core.engine.endpoints import service_reports
 from core.engine.engine import Engine
 from core.engine.request import Request
 from core.routes.registry import ours, pick, routes
@@ -287,11 +286,11 @@ def test_doctor_tests_each_service_and_names_the_routes(
     documents: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index.build(None, str(documents), settings=settings)
-    found = {one.name: one for one in endpoints(settings, quick=False)}
+    found = {one.name: one for one in service_reports(settings, quick=False)}
     assert found["a"].tested == {"embeddings": True, "dimension": services.DIM}
     assert (found["a"].corpora, found["b"].corpora) == (("documents",), ())
     assert "dense" in found["a"].routes
     assert "bm25" not in found["a"].routes
     assert "rerank" in found["reranker"].routes
     monkeypatch.delenv("TEST_EMBEDDING_KEY")
-    assert "TEST_EMBEDDING_KEY" in str(endpoints(settings, quick=True)[0].error)
+    assert "TEST_EMBEDDING_KEY" in str(service_reports(settings, quick=True)[0].error)

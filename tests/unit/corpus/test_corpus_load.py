@@ -14,10 +14,9 @@ from reportlab.pdfgen.canvas import Canvas
 from core.corpus import load as loader
 from core.corpus.chunk import WHOLE, Chunking, passages
 from core.corpus.load import documents, readable_files
-from core.corpus.load_report import LoadReport
 from core.corpus.source import from_path
 from core.corpus.tables import Tables, missing
-from core.corpus.types import Document
+from core.corpus.types import Document, LoadReport
 from core.domain.encoding import decoded
 from core.domain.errors import BadInput, Unavailable
 from core.domain.needs import Need

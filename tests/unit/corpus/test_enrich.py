@@ -15,8 +15,7 @@ from core.backends.terms import analyzer
 from core.corpus.build import Stages
 from core.corpus.embeddings import Checkpoint, Vectors
 from core.corpus.enrichments import store
-from core.corpus.enrichments.key_recipes import DOCUMENT, heading_paths, parts
-from core.corpus.enrichments.keys import Key, KeyIndex, write
+from core.corpus.enrichments.keys import DOCUMENT, Key, KeyIndex, heading_paths, parts, write
 from core.corpus.enrichments.recipe import AT_ONCE, GIVE_UP, Tools, siblings
 from core.corpus.enrichments.store import Opened
 from core.domain.errors import BadInput, Cancelled, ModelFailed, Unavailable

@@ -13,8 +13,7 @@ from core.analysis.passage_trace import PassageTrace
 from core.backends.pagerank import Graph
 from core.backends.terms import analyzer
 from core.corpus.enrichments import store
-from core.corpus.enrichments.entities import in_sentences
-from core.corpus.enrichments.graph import read_triples
+from core.corpus.enrichments.graph import in_sentences, read_triples
 from core.domain.errors import Unavailable
 from core.domain.needs import Need
 from core.domain.outputs import Search, Walk, document, from_document

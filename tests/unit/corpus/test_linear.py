@@ -15,7 +15,7 @@ from core.backends.prompting import citations, untrusted
 from core.backends.terms import analyzer
 from core.corpus import chunk, html
 from core.corpus.chunk import Chunking, passages
-from core.corpus.enrichments.key_recipes import heading_paths
+from core.corpus.enrichments.keys import heading_paths
 from core.corpus.markdown import titled
 from core.corpus.types import Document
 from core.domain.types import Passage

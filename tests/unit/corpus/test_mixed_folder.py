@@ -15,9 +15,8 @@ from core.cli import main
 from core.corpus import catalogue, converted, endings, index, rows
 from core.corpus.chunk import WHOLE, Chunking, passages
 from core.corpus.load import documents, name_of
-from core.corpus.load_report import LoadReport
 from core.corpus.reading import Limits, Reader
-from core.corpus.types import Document, Reading
+from core.corpus.types import Document, LoadReport, Reading
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput
 from core.domain.settings import Settings

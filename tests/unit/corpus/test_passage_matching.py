@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.corpus import index, returned
+from core.corpus import index
 from core.corpus.corpus import Corpus
 from core.corpus.passage_matching import Matcher, own, words
 from core.domain.errors import BadInput
 from core.domain.relevance import is_unmatched
 from core.domain.settings import Settings
 from core.domain.types import Passage
+from core.engine import returned_corpus
 from tests.fakes import HashEmbedder, MemoryCorpus
 
 SAID = (
@@ -278,7 +279,7 @@ def home(tmp_path: Path) -> Settings:
 
 
 def built(name, home):
-    return index.build(None, returned.source(name, home), settings=home, embedder=HashEmbedder())
+    return index.build(None, returned_corpus.source_of(name, home), settings=home, embedder=HashEmbedder())
 
 
 def test_the_stored_index_gives_the_same(tmp_path, home):
@@ -300,30 +301,33 @@ def test_the_stored_index_gives_the_same(tmp_path, home):
 
 def test_passages_of_a_pipeline_make_a_corpus_as_they_come(home):
     one = Returned("handbook.pdf", SAID[0], id="chunk-1", title="Handbook")
-    assert returned.add("theirs", [one, Returned("faq", SAID[1])], home) == 2
+    assert returned_corpus.add("theirs", [one, Returned("faq", SAID[1])], home) == 2
     corpus = built("theirs", home)
     assert corpus.by_ids(["chunk-1"])["chunk-1"].title == "Handbook"
     found = corpus.matcher.match([one, Returned("faq", SAID[1])])
     assert found.rules == ("id", "text")
     assert corpus.search_sparse("return authorization", 3)[0].passage.id == "chunk-1"
 
-    assert returned.add("theirs", [one, Returned("faq", SAID[1]), Returned("faq", SAID[2])], home) == 1
+    assert returned_corpus.add("theirs", [one, Returned("faq", SAID[1]), Returned("faq", SAID[2])], home) == 1
     assert built("theirs", home).size == 3
 
 
 def test_one_id_for_two_texts_is_two_passages(home):
-    assert returned.add("theirs", [Returned("a", SAID[0], id="1"), Returned("b", SAID[1], id="1")], home) == 2
+    assert (
+        returned_corpus.add("theirs", [Returned("a", SAID[0], id="1"), Returned("b", SAID[1], id="1")], home)
+        == 2
+    )
     texts = {p.text for _, p, _ in built("theirs", home).everything()}
     assert texts == set(SAID[:2])
 
 
 def test_what_cannot_make_a_corpus_is_refused(home, tmp_path):
     with pytest.raises(BadInput, match="built-in"):
-        returned.add("support", [Returned("a", SAID[0])], home)
+        returned_corpus.add("support", [Returned("a", SAID[0])], home)
     with pytest.raises(BadInput, match="no passage with a text"):
-        returned.add("theirs", [Returned("a", "  ")], home)
+        returned_corpus.add("theirs", [Returned("a", "  ")], home)
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "a.txt").write_text("mine")
     index.build("mine", tmp_path / "own", settings=home, embedder=HashEmbedder())
     with pytest.raises(BadInput, match="already the corpus of"):
-        returned.add("mine", [Returned("a", SAID[0])], home)
+        returned_corpus.add("mine", [Returned("a", SAID[0])], home)

@@ -19,9 +19,8 @@ from core.cli import main
 from core.corpus import catalogue, index, uploads
 from core.corpus.chunk import WHOLE, Chunking, passages
 from core.corpus.load import documents
-from core.corpus.load_report import LoadReport
 from core.corpus.reading import Limits, Reader
-from core.corpus.types import Cut
+from core.corpus.types import Cut, LoadReport
 from core.domain.errors import Cancelled
 from core.domain.settings import PROJECT, Settings
 from tests.fakes import HashEmbedder
@@ -231,7 +230,7 @@ import os
 import sys
 from pathlib import Path
 from core.corpus.load import documents
-from core.corpus.load_report import LoadReport
+from core.corpus.types import LoadReport
 from core.domain.errors import BadInput
 "".encode("utf-8-sig")
 os.setgroups([])

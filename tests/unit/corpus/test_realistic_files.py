@@ -5,9 +5,8 @@ import re
 import pytest
 
 from core.corpus.chunk import WHOLE
-from core.corpus.load_report import LoadReport
 from core.corpus.reading import Reader
-from core.corpus.types import Reading
+from core.corpus.types import LoadReport, Reading
 from tests.realistic import files
 
 pytestmark = pytest.mark.process

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.corpus import sections
+from core.corpus import chunk
 from core.corpus.chunk import NAMED, WHOLE, Chunking, chunking_of, passages
 from core.corpus.markdown import passage_names, titled
 from core.corpus.types import Document
@@ -77,7 +77,7 @@ def test_sentences_are_packed_and_never_cut() -> None:
     long = "word " * 100 + "end."
     assert cut(f"Short one. {long} Another.", "sentences") == ["Short one.", long, "Another."]
     assert cut("Dr. Who came. He left.", "sentences") == ["Dr. Who came. He left."]
-    assert sections.sentences("Dr. Who came. He left.", 0, 22) == [(0, 13), (14, 22)]
+    assert chunk.sentences("Dr. Who came. He left.", 0, 22) == [(0, 13), (14, 22)]
 
 
 @given(
@@ -94,7 +94,7 @@ def test_no_character_but_white_space_is_lost_or_comes_twice(parts: list[str], k
     assert "".join("".join(p.text.split()) for p in found) == "".join(document.text.split())
     assert all(p.text == document.text[p.start : p.end] for p in found)
     if key == "sentences":
-        edges = {start for start, _ in sections.sections(document.text, markdown=id == "a.md")}
+        edges = {start for start, _ in chunk.sections(document.text, markdown=id == "a.md")}
         assert edges <= {p.start for p in found}, "no passage goes over the edge of a section"
 
 

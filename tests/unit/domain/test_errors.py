@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from core.cli import main
 from core.corpus import uploads
 from core.corpus.load import documents
-from core.corpus.load_report import SHOWN, TOLD, LoadReport
+from core.corpus.types import SHOWN, TOLD, LoadReport
 from core.domain.errors import (
     MAX_MESSAGE_CHARS,
     BadInput,

@@ -18,8 +18,7 @@ from core.domain.errors import BadInput
 from core.domain.filters import Filter, described, read_filter, read_filters
 from core.domain.settings import Settings
 from core.domain.types import Query
-from core.engine.replay import Here, again
-from core.engine.request import Request
+from core.engine.request import Here, Request, again
 from core.routes.registry import routes
 from tests.fakes import FakeEngine, HashEmbedder, ScriptedLLM
 from tests.unit.routes.test_routes import JUDGED

@@ -7,7 +7,7 @@ import pytest
 from core.backends.base import Completion, TokenLogprob
 from core.backends.llm.probe import probe
 from core.domain.errors import Cancelled, ModelFailed
-from core.engine import probes
+from core.engine import endpoints
 from tests.fakes import FakeEngine
 
 
@@ -69,19 +69,19 @@ def test_a_probe_tells_how_far_it_is():
 def test_every_endpoint_is_listed_without_a_call_and_tried_on_demand(tmp_path, monkeypatch):
     engine = FakeEngine(tmp_path)
     monkeypatch.setattr(engine, "llm", lambda: Scripted())
-    found = {one.name: one for one in probes.endpoints(engine)}
+    found = {one.name: one for one in endpoints.endpoints(engine)}
     assert set(found) == {"embedder", "llm", "reranker", "web"}
-    assert probes.outcome(found["llm"]) is None
-    tried = probes.attempt(engine, found["llm"], lambda *_: None, threading.Event())
+    assert endpoints.outcome(found["llm"]) is None
+    tried = endpoints.attempt(engine, found["llm"], lambda *_: None, threading.Event())
     assert dict(tried.facts)["token probabilities"] == "yes"
-    assert probes.outcome(found["llm"]) == tried
+    assert endpoints.outcome(found["llm"]) == tried
     monkeypatch.setattr(engine, "llm", lambda: Scripted(broken=True))
-    assert "401" in probes.attempt(engine, found["llm"], lambda *_: None, threading.Event()).error
+    assert "401" in endpoints.attempt(engine, found["llm"], lambda *_: None, threading.Event()).error
 
 
 def test_the_embedder_is_timed(tmp_path):
     engine = FakeEngine(tmp_path)
-    one = next(one for one in probes.endpoints(engine) if one.name == "embedder")
-    facts = dict(probes.attempt(engine, one, lambda *_: None, threading.Event()).facts)
+    one = next(one for one in endpoints.endpoints(engine) if one.name == "embedder")
+    facts = dict(endpoints.attempt(engine, one, lambda *_: None, threading.Event()).facts)
     assert facts["dimensions"] == "64"
     assert facts["next question"].endswith(" ms")

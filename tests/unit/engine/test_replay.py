@@ -7,8 +7,7 @@ from hypothesis import HealthCheck, given, settings
 
 from core.analysis.run_diff import run_diff
 from core.domain.types import AnswerStyle, Query
-from core.engine.replay import Again, Here, again
-from core.engine.request import Request
+from core.engine.request import Again, Here, Request, again
 from core.routes.registry import routes
 from tests.fakes import FakeEngine
 from tests.runs import make_run

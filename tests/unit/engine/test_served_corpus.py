@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from core.backends import fusion_weights, postgres
 from core.backends.pgvector import PgVectorIndex
 from core.cli import main
-from core.corpus import catalogue, index, manifest, served, server_facts, table
+from core.corpus import catalogue, index, manifest, served, table
 from core.corpus.browse import browse
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput, Cancelled, Unavailable
@@ -540,7 +540,7 @@ def test_a_table_without_an_index_is_searched_exactly_and_says_so(place):
     assert corpus.info.vector_index == "flat"
     assert any("has no index" in note and "USING hnsw" in note for note in corpus.info.notes)
     assert corpus.search_dense(HashEmbedder().embed_query("customs duty"), 1)[0].passage.id == "a1"
-    facts = server_facts.of(catalogue.describe("articles", place()), place())
+    facts = doctor.server_facts(catalogue.describe("articles", place()), place())
     assert "exactly, without an index" in facts.detail
     assert "CREATE INDEX" in facts.fix
 
@@ -883,9 +883,9 @@ def test_a_password_is_given_again_by_the_settings(tmp_path):
 
 def test_a_clock_that_differs_is_told_and_changes_nothing(kinds, monkeypatch):
     known = catalogue.describe("kept", kinds.settings)
-    assert not server_facts.of(known, kinds.settings).fix
-    monkeypatch.setattr(server_facts, "time", SimpleNamespace(time=lambda: time.time() + 3_600))
-    assert "the server's clock is 3600 s behind" in server_facts.of(known, kinds.settings).fix
+    assert not doctor.server_facts(known, kinds.settings).fix
+    monkeypatch.setattr(doctor, "time", SimpleNamespace(time=lambda: time.time() + 3_600))
+    assert "the server's clock is 3600 s behind" in doctor.server_facts(known, kinds.settings).fix
     (check,) = [one for one in doctor._corpora(kinds.settings) if one.name == "corpus kept"]
     assert check.state == "warning"
     assert "pgvector 0." in check.detail

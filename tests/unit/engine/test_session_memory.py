@@ -21,8 +21,7 @@ from core.domain.errors import BadInput, Unavailable
 from core.domain.settings import Settings
 from core.domain.types import Query, Remembered, Turn
 from core.engine import engine as engine_module
-from core.engine.request import Request
-from core.engine.session_memory import gather, keep
+from core.engine.request import Request, gather, keep
 from core.steps.feedback import weigh
 from core.store import Store, memory
 from core.store.postgres import Dsn

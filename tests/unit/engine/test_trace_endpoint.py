@@ -20,10 +20,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 from core.domain.errors import BadInput, Unavailable
-from core.engine import trace_collector, trace_endpoint
+from core.engine import trace_endpoint
 from core.engine.imported import imported, store_traces
-from core.engine.trace_collector import Collector
-from core.engine.trace_endpoint import TraceEndpoint
+from core.engine.trace_endpoint import Collector, TraceEndpoint
 from core.store import Store
 from core.store.otlp import from_protobuf
 from tests.unit.store.test_traces_in import SHOP, otlp, spans_of
@@ -99,14 +98,14 @@ def test_what_is_sent_becomes_the_runs_of_the_file(store, collector, form):
         status, answer = ask(body, headers)
         assert status == 200
         assert answer in ({}, b"")
-    expected = imported(trace_collector.assembled(collected(otlp())).traces, SHOP, "shop_rag").runs
+    expected = imported(trace_endpoint.assembled(collected(otlp())).traces, SHOP, "shop_rag").runs
     assert {run.id: run for run in expected} == {id: store.load(id) for id in store.ids()}
 
 
 def collected(document):
     from collections import Counter
 
-    return trace_collector.spans_of(document, Counter())
+    return trace_endpoint.spans_of(document, Counter())
 
 
 def test_a_trace_is_stored_when_it_is_whole(store, collector, now):
@@ -144,7 +143,7 @@ def test_a_trace_without_a_root_is_taken_after_a_while(store, collector, now):
 
 
 def test_too_many_spans_that_wait_are_rejected_and_counted(collector, monkeypatch):
-    monkeypatch.setattr(trace_collector, "MAX_WAITING", 3)
+    monkeypatch.setattr(trace_endpoint, "MAX_WAITING", 3)
     rejected, why = collector.add(otlp())
     assert (rejected, why) == (2, "2 spans while too many others wait; send them later")
     with served(collector) as (ask, _):

@@ -8,7 +8,7 @@ from core.backends import embedder as embedder_module
 from core.cli import main
 from core.corpus import catalogue, index
 from core.corpus.corpus import Corpus
-from core.domain import access
+from core.domain import filters
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput
 from core.domain.settings import Settings
@@ -137,10 +137,10 @@ def test_what_cannot_be_tested_is_bad_input(engine, more):
 
 
 def test_rules_become_filters():
-    assert list(map(str, access.conditions(RULES, "sales"))) == ["department!=hr"]
+    assert list(map(str, filters.conditions(RULES, "sales"))) == ["department!=hr"]
     closed = {"level": {"1": ("staff",), "2": ("board", "staff"), "*": ("board",)}}
-    assert access.conditions(closed, "staff")[0].operator == "in"
-    assert access.conditions(closed, "staff")[0].values == ("1", "2")
-    assert access.forbidden_value(closed, "board") == ("level", "1")
+    assert filters.conditions(closed, "staff")[0].operator == "in"
+    assert filters.conditions(closed, "staff")[0].values == ("1", "2")
+    assert filters.forbidden_value(closed, "board") == ("level", "1")
     with pytest.raises(BadInput):
-        access.with_rules({}, ["department=hr"])
+        filters.with_rules({}, ["department=hr"])

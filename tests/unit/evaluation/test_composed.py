@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from core.backends.external import run_files
 from core.corpus import load
 from core.corpus.corpus import Corpus
-from core.corpus.load_report import LoadReport
-from core.corpus.types import Reading
+from core.corpus.types import LoadReport, Reading
 from core.domain.external import ForeignHit, parse_reply
 from core.domain.filters import read_filter
 from core.domain.types import Passage, Query

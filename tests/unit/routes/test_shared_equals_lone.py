@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.corpus.web_snapshot import Snapshot
 from core.domain.errors import ModelTimedOut
 from core.domain.outputs import Reply
 from core.domain.types import Answer, AnswerStyle, Passage, Query, RouteResult, Span, Turn
 from core.engine.request import Request
+from core.engine.resources import Snapshot
 from core.routes.declare import route
 from core.routes.registry import routes
 from core.steps import Steps

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from semantic_text_splitter import TextSplitter
 
-from core.corpus.enrichments.key_recipes import SIZE
+from core.corpus.enrichments.keys import SIZE
 from core.domain.errors import BadInput, ModelFailed, Unavailable
 from core.domain.needs import Need
 from core.domain.types import Query

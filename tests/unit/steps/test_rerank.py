@@ -25,7 +25,7 @@ from core.backends.rerankers.blend import (
 )
 from core.backends.sparse import BM25Index, write_index
 from core.backends.terms import Analyzer
-from core.corpus.enrichments.key_recipes import SIZE
+from core.corpus.enrichments.keys import SIZE
 from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable
 from core.domain.needs import Need
 from core.domain.types import Passage, Query

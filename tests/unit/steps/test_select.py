@@ -268,7 +268,7 @@ def steps(tmp_path):
     """Steps of one route over the small corpus, with its own passages standing in for the web's."""
     import threading
 
-    from core.corpus.web_snapshot import Snapshot
+    from core.engine.resources import Snapshot
     from core.steps import Memo, Steps
     from core.steps.trace import Trace
 

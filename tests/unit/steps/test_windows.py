@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 
 from core.analysis.remarks import remarks
-from core.corpus.chunk import pieces
+from core.corpus.chunk import pieces, sentences
 from core.corpus.enrichments import store
-from core.corpus.enrichments.key_recipes import SIZE
-from core.corpus.sections import sentences
+from core.corpus.enrichments.keys import SIZE
 from core.domain.text import searchable
 from core.domain.types import Query
 from core.engine.request import Request
