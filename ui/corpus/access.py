@@ -25,7 +25,7 @@ def draw(name: str) -> None:
     if not groups:
         st.markdown(
             "There are no access rules. Add a table to the settings file for each metadata field, with the"
-            ' groups that may see a value: `[filters.department]`, then `hr = ["hr", "board"]`.'
+            ' groups that may see a value: `[access.department]`, then `hr = ["hr", "board"]`.'
         )
         return
     group = st.selectbox("Group", groups, key="access_group", width=240, accept_new_options=True)
