@@ -31,8 +31,8 @@ from core.engine.request import Request
 from core.evaluation import runner
 from core.evaluation.experiment import Prepared, conditions_of, prepare
 from core.evaluation.outcome import Journal
+from core.evaluation.runner import Spread, spread
 from core.evaluation.spec import Spec
-from core.evaluation.spread import Spread, spread
 from core.store import Store
 from core.store.codec import dumps, from_document, to_document
 

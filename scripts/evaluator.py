@@ -21,7 +21,7 @@ from core.domain.errors import RouteScopeError
 from core.domain.progress_bar import ProgressBar
 from core.engine.engine import Engine
 from core.evaluation import sets
-from core.evaluation.model_calibration import of_dev
+from core.evaluation.calibration import of_dev
 from scripts.evaluator_training import Pairs, measure, train, worth
 
 SEED = 0

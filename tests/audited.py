@@ -80,10 +80,10 @@ def labelled_set() -> LabelledSet:
 
 def known_to(patch) -> None:
     """Make the route and its steps known; `patch` is pytest's monkeypatch."""
-    from core.evaluation.audit import turning
+    from core.evaluation.audit import decisions
     from core.routes.registry import routes
 
     patch.setitem(routes(), "wary", WARY)
     for name in ("doubt", "other_words"):
         patch.setattr(Steps, name, getattr(Doubting, name), raising=False)
-    turning.own.cache_clear()
+    decisions.own.cache_clear()

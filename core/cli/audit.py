@@ -89,10 +89,10 @@ def audit_(
     # before an index is built: an invalid file is reported immediately
     found = sets.of_spec(spec, source.path) if spec.labels is None else None
     ensure(source, now)
-    ready, said = audit.prepare(engine, spec, found, source.path)
+    ready = audit.prepare(engine, spec, found, source.path)
     for line in ready.labelled.reading:
         note(line)
-    warn((*said, *ready.warnings))
+    warn(ready.warnings)
     note(f"{len(ready.labelled.questions)} questions, {len(ready.plan.routes)} routes; results in {folder}")
     stopped = f"stopped by the user; results so far are in {folder}, and the same command resumes from them"
     try:
@@ -104,7 +104,6 @@ def audit_(
                 fresh=fresh,
                 retry=retry_failed,
                 progress=partial(bar, "questions"),
-                said=said,
                 ended=stop.is_set,
             )
     except KeyboardInterrupt:  # a second Ctrl-C, which does not wait for the figures
@@ -120,10 +119,10 @@ def audit_(
 
 def _text(figures: Mapping[str, Any], folder: Path) -> str:
     """Format the tables as text."""
-    from core.evaluation.audit import report
+    from core.evaluation.audit import audit
 
     parts = []
-    for title, rows in report.tables(figures):
+    for title, rows in audit.tables(figures):
         heads = list(dict.fromkeys(name for row in rows for name in row))
         parts += [title, table(heads, [[row.get(name, "") for name in heads] for row in rows]), ""]
-    return "\n".join((*parts, f"{folder / report.TABLES} has the same tables, {report.AUDIT} all figures"))
+    return "\n".join((*parts, f"{folder / audit.TABLES} has the same tables, {audit.AUDIT} all figures"))

@@ -48,29 +48,29 @@ def calibrate_(
     from core.domain.needs import Need
     from core.engine.availability import missing
     from core.engine.engine import shared_engine
-    from core.evaluation import model_calibration, sets
+    from core.evaluation import calibration, sets
 
-    wanted = model_calibration.chosen(decisions)
+    wanted = calibration.chosen(decisions)
     now, engine = settings.current(), shared_engine()
     if why := missing(engine).get(Need.LLM):
         raise Unavailable(f"nothing to calibrate: {why}")
     sources = [catalogue.source(target, settings=now) for target in dict.fromkeys(targets)]
     found = [sets.read(one.name, one.path, split=split or "all") for one in sources]
-    for one in sources:
-        ensure(one, now)
+    for source in sources:
+        ensure(source, now)
     folder = out or now.home / "calibrations"
     made: list[DecisionCalibration] = []
     with working("q") as (bar, asked):
         try:
             for decision in wanted:
-                cases: list[model_calibration.Case] = []
+                cases: list[calibration.Case] = []
                 for source, written in zip(sources, found, strict=True):
                     corpus = engine.corpus(source.name)
                     labelled = sets.tie(written, corpus)[0]
                     label = f"{decision}, {source.name}"
-                    cases += model_calibration.gather(
+                    cases += calibration.gather(
                         engine,
-                        labelled if split else model_calibration.of_dev(labelled),
+                        labelled if split else calibration.of_dev(labelled),
                         corpus,
                         decision,
                         queries,
@@ -80,15 +80,13 @@ def calibrate_(
                         note,
                     )
                 try:
-                    calibration = model_calibration.calibrate(
-                        decision, calibrations.subject(engine.llm()), cases
-                    )
+                    one = calibration.calibrate(decision, calibrations.subject(engine.llm()), cases)
                 except BadInput as error:
                     note(f"left out: {error}")
                     continue
-                path = calibrations.write(calibration, folder)
-                note(f"{decision}: AUC {calibration.auc:.2f}, threshold {calibration.threshold:g}, in {path}")
-                made.append(calibration)
+                path = calibrations.write(one, folder)
+                note(f"{decision}: AUC {one.auc:.2f}, threshold {one.threshold:g}, in {path}")
+                made.append(one)
         except Cancelled:
             note("stopped by the user; what was finished is saved, and the same command goes on")
             return 1

@@ -68,11 +68,12 @@ def measure(
     from core.evaluation.text import failing, failing_said
 
     group = measuring.prepare(engine, spec, found, source.path)
-    warn(group.warnings)  # before hours are spent
+    known = group.parts[source.name].warnings
+    warn(known)  # before hours are spent
     with working("q") as (bar, stop):
         course["ended"], course["progress"] = stop.is_set, partial(bar, "questions")
         figures = measuring.perform(engine, group, out=out, **course)
-    warn(warning for warning in figures["warnings"] if warning not in group.warnings)
+    warn(warning for warning in figures["warnings"] if warning not in known)
     failed = failures(figures)
     said = failing_said(failed, max_failed)
     if said and json_asked():

@@ -79,7 +79,7 @@ def gate_(
     from core.evaluation.release.regressions import regressed
     from core.evaluation.release.report import report
     from core.evaluation.release.snapshot import earlier, snapshot
-    from core.evaluation.report import whole_lines
+    from core.evaluation.stored import whole_lines
 
     if report_to is not None and report_to.suffix not in (".html", ".md"):
         raise BadInput(f"--report {report_to}: give a name that ends in .html or .md")

@@ -57,8 +57,7 @@ def generate_(
     from core.cli.corpora import indexed
     from core.domain import settings
     from core.engine.engine import shared_engine
-    from core.evaluation.questions.generate import generate
-    from core.evaluation.questions.write import KINDS
+    from core.evaluation.questions.generate import KINDS, generate
 
     wanted = listed(kinds) or KINDS
     if out.suffix != ".jsonl":

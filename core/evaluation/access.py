@@ -35,7 +35,7 @@ from core.engine.availability import missing, why_not
 from core.engine.engine import Engine
 from core.engine.request import Request
 from core.evaluation import sets
-from core.evaluation.dataset import LabelledSet
+from core.evaluation.dataset import LabelledSet, Question
 from core.routes.declare import Route
 from core.store import Store
 
@@ -43,17 +43,6 @@ NOTE = (
     "This tests retrieval. It is not a permission system: anyone who may search a corpus may see all of its"
     " documents."
 )
-STEPS: tuple[str, ...] = (
-    "search",
-    "ranking",
-    "rewrite",
-    "graph",
-    "summary",
-    "hypothetical question",
-    "table",
-    "cache",
-)
-STEPS += ("memory", "answer")
 KEYS = {  # the kind of step that searches these keys
     **dict.fromkeys(("summaries", "extracts"), "summary"),
     **dict.fromkeys(("questions", "expanded"), "hypothetical question"),
@@ -65,14 +54,6 @@ EXAMPLES = 3  # a step
 ALIKE = 300  # characters that a canary takes over from a visible document
 QUESTIONS, CANARIES = 50, 3
 _WORD = re.compile(r"\w+")
-
-
-@dataclass(frozen=True, slots=True)
-class AccessQuestion:
-    """A question whose best evidence is forbidden."""
-
-    id: str
-    text: str
 
 
 @dataclass(slots=True)
@@ -96,14 +77,14 @@ class ForbiddenText:
         self.documents: set[str] = set()
         self._shingles: dict[tuple[str, ...], str] = {}
         for id, passage in corpus.by_ids(list(evidence)).items():
-            for shingle in _shingles(passage.text):
+            for shingle in _shingles(_words(passage.text)):
                 self._shingles.setdefault(shingle, id)
         for row, passage, _ in corpus.everything():
             if allowed is not None and not allowed[row]:
                 self.ids.add(passage.id)
                 self.documents.add(passage.doc_id)
             else:
-                for shingle in _shingles(passage.text):
+                for shingle in _shingles(_words(passage.text)):
                     self._shingles.pop(shingle, None)
         self.words: dict[str, str] = {}  # of canaries, with the passage they are in
 
@@ -111,8 +92,8 @@ class ForbiddenText:
         """Return the id of a forbidden passage that JSON values name or quote, or None if they contain no
         such passage.
         """
-        known = set(_shingles(question))
-        asked = set(_words(question))
+        own = _words(question)
+        known, asked = set(_shingles(own)), set(own)
         for text in _texts(value):
             if text in self.ids:
                 return text
@@ -120,17 +101,26 @@ class ForbiddenText:
             for word in words:
                 if word in self.words and word not in asked:
                     return self.words[word]
-            for shingle in zip(*(words[at:] for at in range(SHINGLE)), strict=False):
+            for shingle in _shingles(words):
                 if shingle in self._shingles and shingle not in known:
                     return self._shingles[shingle]
         return None
 
 
 class AccessAudit:
-    """The findings of an audit so far."""
+    """An audit: it asks routes, and keeps what their steps contain."""
 
-    def __init__(self, corpus: str, group: str, where: Sequence[Filter]) -> None:
+    def __init__(
+        self,
+        corpus: str,
+        group: str,
+        where: Sequence[Filter],
+        routes: Sequence[Route],
+        progress: Progress,
+        stop: threading.Event,
+    ) -> None:
         self.corpus, self.group, self.where = corpus, group, tuple(where)
+        self._routes, self._progress, self._stop = routes, progress, stop
         self.labelled = self.canaries = self.documents = self.passages = 0
         self.asked: Counter[str] = Counter()
         self.problems: dict[str, str] = {}  # by route: why it could not be tested
@@ -166,13 +156,11 @@ class AccessAudit:
                     "steps": [
                         {
                             "step": step,
-                            "before": len(known[step].before),
-                            "after": len(known[step].after),
-                            "examples": known[step].examples[:EXAMPLES],
+                            "before": len(one.before),
+                            "after": len(one.after),
+                            "examples": one.examples[:EXAMPLES],
                         }
-                        for known in [self.leaks.get(route, {})]
-                        for step in STEPS
-                        if step in known
+                        for step, one in self.leaks.get(route, {}).items()
                     ],
                 }
                 for route in dict.fromkeys((*self.asked, *self.problems))
@@ -182,7 +170,7 @@ class AccessAudit:
             "notes": self.notes,
         }
 
-    def add(self, run: Run, question: AccessQuestion, forbidden: ForbiddenText, *, filtered: bool) -> None:
+    def add(self, run: Run, question: Question, forbidden: ForbiddenText, *, filtered: bool) -> None:
         """Look through every span and answer of a run."""
         for result in run.results:
             failed = result.status != "ok"
@@ -191,7 +179,7 @@ class AccessAudit:
             if filtered:
                 self.asked[result.route] += 1
                 self.failed.update([result.route] if failed else [])
-            for step, span, passage in found_in(result, run.passages, question.text, forbidden):
+            for step, span, passage in found_in(result, run.passages, question.query.text, forbidden):
                 at = self.leaks.setdefault(result.route, {}).setdefault(step, StepLeaks())
                 example = {"question": question.id, "passage": passage, "span": span}
                 if filtered and not at.after:
@@ -199,6 +187,77 @@ class AccessAudit:
                 if filtered or not at.after:
                     at.examples.append(example)
                 (at.after if filtered else at.before).add(question.id)
+
+    def ask(
+        self,
+        engine: Engine,
+        corpus: str,
+        questions: Sequence[Question],
+        forbidden: ForbiddenText,
+        stage: str,
+    ) -> None:
+        """Ask each question unfiltered, what remembers again in the same session, and all with the filter."""
+        gaps = missing(engine, corpus)
+        lacking = {route.name: why for route in self._routes if (why := why_not(route, gaps))}
+        self.problems |= {name: why for name, why in lacking.items() if name not in self.asked}
+        able = tuple(route.name for route in self._routes if route.name not in lacking)
+        remembering = tuple(r.name for r in self._routes if r.family == "memory" and r.name not in lacking)
+        for at, question in enumerate(questions if able else ()):
+            self._progress(f"{stage} questions", at, len(questions))
+            # Copied text leaks no less than a model's, and is the same each time.
+            how: dict[str, Any] = {"answers": "all", "style": AnswerStyle("extract"), "stored": False}
+            plain = Request(question.query, corpus, able, session=f"access-{at}", **how)
+            again = [replace(plain, routes=remembering)] if remembering else []
+            for request in (plain, *again, replace(plain, where=self.where)):
+                job = engine.start(request)
+                while not job.done:
+                    if self._stop.wait(0.02):
+                        job.cancel()
+                        job.wait()
+                        raise Cancelled("stopped by the user")
+                self.add(job.snapshot(), question, forbidden, filtered=bool(request.where))
+        self._progress(f"{stage} questions", len(questions), len(questions))
+
+    def with_canaries(self, engine: Engine, corpus: Corpus, planted: Sequence[Canary], home: Path) -> None:
+        """Index the documents in `home`, which have canaries among them, and ask for these there."""
+        settings = engine.settings.model_copy(update={"home": home, "database": None})
+        origin = catalogue.source(corpus.name, settings=engine.settings)
+        scratch = home / "indexes" / NAME
+        if corpus.folder is not None and not corpus.info.place:  # its vectors need not be made again
+            shutil.copytree(corpus.folder, scratch / corpus.folder.name)
+        answers = engine.settings.home / "cache" / "answers.sqlite"
+        if answers.is_file():  # what a model wrote for enrichments need not be asked for again
+            (home / "cache").mkdir()
+            with (
+                closing(sqlite3.connect(answers)) as known,
+                closing(sqlite3.connect(home / "cache" / "answers.sqlite")) as copy,
+            ):
+                known.backup(copy)
+        how: dict[str, Any] = {"settings": settings, "progress": self._progress, "cancel": self._stop}
+        how["begin"] = gate(settings, confirmed=False)
+        chunking = origin.chunking if origin.kind != "table" else WHOLE
+        language = corpus.info.language
+        built = index.build(NAME, home / "documents", chunking=chunking, language=language, **how)
+        needed = (need for route in self._routes for need in route.needed(route.settle({})))
+        with closing(built), closing(Store(home / "canaries.sqlite")) as store:
+            for name in dict.fromkeys(need.enrichment for need in needed if need.enrichment):
+                former = engine.settings.home / "enrichments" / slug(corpus.name) / name
+                recipe = enrichments.recipe(name)
+                if recipe.uses_llm and not former.is_dir():
+                    continue  # its routes cannot run in the corpus itself either
+                if former.is_dir():
+                    shutil.copytree(former, home / "enrichments" / NAME / name)
+                try:
+                    enrichments.build(name, built, **how)
+                except (Unavailable, ModelFailed, BadInput) as error:
+                    self.notes.append(f"the {recipe.title} could not be made: {error}")
+            forbidden = ForbiddenText(built, self.where, ())
+            for one in planted:
+                passages = built.document(one.id)[1]
+                forbidden.words |= dict.fromkeys(one.words, passages[0].id)
+            questions = [question for one in planted for question in one.questions]
+            self.canaries = len(planted)
+            self.ask(Engine(settings, store), NAME, questions, forbidden, "canary")
 
 
 def audit_access(
@@ -221,10 +280,8 @@ def audit_access(
     Raises BadInput if there is nothing to ask, or if no route could be asked; Unavailable, Cancelled.
     """
     where = filters.conditions(rules, group)
-    stop = cancel or threading.Event()
     corpus = engine.corpus(corpus_name)
-    found = AccessAudit(corpus_name, group, where)
-    asking = _Asking(found, routes, progress, stop)
+    found = AccessAudit(corpus_name, group, where, routes, progress, cancel or threading.Event())
     fields = {one.name.casefold() for one in corpus.metadata.fields}
     # Without the fields of the rules only canaries are forbidden.
     ruled = where if all(one.field.casefold() in fields for one in where) else ()
@@ -239,9 +296,9 @@ def audit_access(
             raise BadInput(f"no labelled question needs a document that {group!r} may not see")
         if asked:
             with closing(Store(home / "labelled.sqlite")) as store:
-                asking.ask(Engine(engine.settings, store), corpus_name, asked, forbidden, "labelled")
+                found.ask(Engine(engine.settings, store), corpus_name, asked, forbidden, "labelled")
         if canaries:
-            asking.with_canaries(engine, corpus, _plant(corpus, rules, group, canaries, home), home)
+            found.with_canaries(engine, corpus, _plant(corpus, rules, group, canaries, home), home)
     if not any(found.asked.values()):
         problems = "; ".join(f"{name}: {why}" for name, why in found.problems.items())
         raise BadInput(f"no route could be asked: {problems}")
@@ -312,9 +369,9 @@ def own_questions(corpus: Corpus, folder: Path | None) -> LabelledSet | None:
 
 def _forbidden_evidence(
     corpus: Corpus, where: Sequence[Filter], labelled: LabelledSet | None
-) -> dict[AccessQuestion, list[str]]:
+) -> dict[Question, list[str]]:
     """Return the questions whose relevant passages are all forbidden, with those passages."""
-    allowed, found = corpus.allowed(where), dict[AccessQuestion, list[str]]()
+    allowed, found = corpus.allowed(where), dict[Question, list[str]]()
     if labelled is None or allowed is None:
         return found
     for question in labelled.questions:
@@ -322,7 +379,7 @@ def _forbidden_evidence(
         relevant = [id for id, grade in judged.items() if grade >= labelled.relevant_from]
         known = corpus.by_ids(relevant)
         if known and not any(allowed[corpus.row(id)] for id in known):
-            found[AccessQuestion(question.id, question.query.text)] = list(known)
+            found[question] = list(known)
     return found
 
 
@@ -337,7 +394,7 @@ class Canary:
     title: str
     text: str
     words: tuple[str, ...]
-    questions: tuple[AccessQuestion, ...]
+    questions: tuple[Question, ...]
 
 
 def canary(number: int, about: str, like: str) -> Canary:
@@ -353,98 +410,10 @@ def canary(number: int, about: str, like: str) -> Canary:
     text = f"{like[:ALIKE]} {subject} has the code name {name}, which {person} keeps in {code}."
     id = f"access-canary-{number}"
     asked = (
-        AccessQuestion(f"{id}-subject", f"What is the code name of {subject}?"),
-        AccessQuestion(f"{id}-name", f"Who gave the code name {name}?"),
+        Question(f"{id}-subject", Query(f"What is the code name of {subject}?")),
+        Question(f"{id}-name", Query(f"Who gave the code name {name}?")),
     )
     return Canary(id, f"{subject} ({name})", text, words, asked)
-
-
-class _Asking:
-    """Asks the routes of an audit, and adds what their steps contain."""
-
-    def __init__(
-        self, found: AccessAudit, routes: Sequence[Route], progress: Progress, stop: threading.Event
-    ) -> None:
-        self._found, self._routes, self._progress, self._stop = found, routes, progress, stop
-
-    def ask(
-        self,
-        engine: Engine,
-        corpus: str,
-        questions: Sequence[AccessQuestion],
-        forbidden: ForbiddenText,
-        stage: str,
-    ) -> None:
-        """Ask each question unfiltered, what remembers again in the same session, and all with the filter."""
-        gaps = missing(engine, corpus)
-        lacking = {route.name: why for route in self._routes if (why := why_not(route, gaps))}
-        self._found.problems |= {name: why for name, why in lacking.items() if name not in self._found.asked}
-        able = tuple(route.name for route in self._routes if route.name not in lacking)
-        remembering = tuple(r.name for r in self._routes if r.family == "memory" and r.name not in lacking)
-        # Copied text leaks no less than a model's, and is the same each time.
-        style = AnswerStyle("extract")
-        for at, question in enumerate(questions if able else ()):
-            self._progress(f"{stage} questions", at, len(questions))
-            query, session = Query(question.text), f"access-{at}"
-            plain = Request(query, corpus, able, answers="all", session=session, stored=False, style=style)
-            again = [replace(plain, routes=remembering)] if remembering else []
-            for request in (plain, *again, replace(plain, where=self._found.where)):
-                job = engine.start(request)
-                while not job.done:
-                    if self._stop.wait(0.02):
-                        job.cancel()
-                        job.wait()
-                        raise Cancelled("stopped by the user")
-                self._found.add(job.snapshot(), question, forbidden, filtered=bool(request.where))
-        self._progress(f"{stage} questions", len(questions), len(questions))
-
-    def with_canaries(self, engine: Engine, corpus: Corpus, planted: Sequence[Canary], home: Path) -> None:
-        """Index the documents in `home`, which have canaries among them, and ask for these there."""
-        settings = engine.settings.model_copy(update={"home": home, "database": None})
-        origin = catalogue.source(corpus.name, settings=engine.settings)
-        scratch = home / "indexes" / NAME
-        if corpus.folder is not None and not corpus.info.place:  # its vectors need not be made again
-            shutil.copytree(corpus.folder, scratch / corpus.folder.name)
-        answers = engine.settings.home / "cache" / "answers.sqlite"
-        if answers.is_file():  # what a model wrote for enrichments need not be asked for again
-            (home / "cache").mkdir()
-            with (
-                closing(sqlite3.connect(answers)) as known,
-                closing(sqlite3.connect(home / "cache" / "answers.sqlite")) as copy,
-            ):
-                known.backup(copy)
-        begin = gate(settings, confirmed=False)
-        built = index.build(
-            NAME,
-            home / "documents",
-            settings=settings,
-            chunking=origin.chunking if origin.kind != "table" else WHOLE,
-            language=corpus.info.language,
-            progress=self._progress,
-            cancel=self._stop,
-            begin=begin,
-        )
-        needed = (need for route in self._routes for need in route.needed(route.settle({})))
-        how: dict[str, Any] = {"settings": settings, "progress": self._progress, "cancel": self._stop}
-        with closing(built), closing(Store(home / "canaries.sqlite")) as store:
-            for name in dict.fromkeys(need.enrichment for need in needed if need.enrichment):
-                former = engine.settings.home / "enrichments" / slug(corpus.name) / name
-                recipe = enrichments.recipe(name)
-                if recipe.uses_llm and not former.is_dir():
-                    continue  # its routes cannot run in the corpus itself either
-                if former.is_dir():
-                    shutil.copytree(former, home / "enrichments" / NAME / name)
-                try:
-                    enrichments.build(name, built, begin=begin, **how)
-                except (Unavailable, ModelFailed, BadInput) as error:
-                    self._found.notes.append(f"the {recipe.title} could not be made: {error}")
-            forbidden = ForbiddenText(built, self._found.where, ())
-            for one in planted:
-                passages = built.document(one.id)[1]
-                forbidden.words |= dict.fromkeys(one.words, passages[0].id)
-            questions = [question for one in planted for question in one.questions]
-            self._found.canaries = len(planted)
-            self.ask(Engine(settings, store), NAME, questions, forbidden, "canary")
 
 
 def _plant(corpus: Corpus, rules: filters.Rules, group: str, count: int, home: Path) -> list[Canary]:
@@ -480,8 +449,7 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
 
 
-def _shingles(text: str) -> Iterator[tuple[str, ...]]:
-    words = _words(text)
+def _shingles(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
     return zip(*(words[at:] for at in range(SHINGLE)), strict=False)
 
 

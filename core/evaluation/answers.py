@@ -8,6 +8,7 @@ import itertools
 import math
 import re
 import string
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from core.analysis.metrics import ANSWERS
 from core.backends.prompting.citations import markers, sentences, unmarked
-from core.backends.sql import Database, QueryLimits, Result, SqlError, Value
+from core.backends.sql import Database, QueryLimits, SqlError, Value
 from core.backends.sql.guard import ordered
 from core.corpus import table_files
 from core.corpus.load import readable_files
@@ -30,21 +31,8 @@ if TYPE_CHECKING:
 
 SHORT = 5  # words of a gold answer that has to stand in the answer as it is
 SHARE = 0.5  # of the content words of a longer gold answer that an answer must have
-JUDGED_BY = {
-    "gold": "exact, f1, contains and gold_recall: the best over the gold answers, compared as SQuAD does; 0 "
-    "where the route abstained",
-    "correct": f"a gold answer of at most {SHORT} words stands in the answer (yes or no: begins it), or the "
-    f"answer has at least {SHARE:.0%} of the content words (stems) of a longer one; where the documents "
-    "hold no answer, abstaining is correct. A right answer far shorter than a long gold one counts as "
-    "wrong. A rule, not a person's judgement",
-    "support": "against labelled passages, not by reading them: supported_accuracy is correct and at least "
-    "one passage cited is labelled relevant and no marker is wrong, or rightly abstained; a passage nobody "
-    "judged counts as not relevant",
-    "citations": "citation_precision: share of what is cited, wrong markers with it, that is labelled "
-    "relevant; citation_recall: share of the answer's sentences that cite a relevant passage",
-    "abstention": "precision: share of the abstentions that are on unanswerable questions; recall: share of "
-    "the unanswerable questions on which it abstained; false: share of the answerable ones on which it did",
-}
+EXPLAINED = tomllib.loads(Path(__file__).with_name("data").joinpath("explained.toml").read_text("utf-8"))
+JUDGED_BY = {name: text.format(short=SHORT, share=SHARE) for name, text in EXPLAINED["answers"].items()}
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -186,15 +174,9 @@ def _cited(given: Given, relevant: frozenset[str]) -> Measured:
 
 METRIC = "execution_accuracy"
 ANSWER = "answer_accuracy"
-TOLD_BY = (
-    "execution_accuracy: the written query gives the rows of the gold query, in any order of columns, and in "
-    "its order of rows where it has one. answer_accuracy: the answer tells every different value of the "
-    "first 50 different gold rows (text without case and punctuation; numbers to a thousandth, whole ones "
-    "exactly), says how many rows there are where there are more, and has at most 30 words more than twice "
-    "those of these values; where the gold query gives no row, it abstains. A rule, not a person's judgement"
-)
 ROWS_TOLD = 50  # different gold rows whose values an answer has to tell
 WORDS_MORE = 30  # words that an answer may have besides twice those of the gold values
+TOLD_BY = EXPLAINED["queries"]["rule"].format(told=ROWS_TOLD, more=WORDS_MORE)
 NUMBERS_CLOSE = 1e-3  # share by which a number in an answer may differ from one that is not whole
 CLOSE = 1e-6  # numbers that differ by less, or by that share, are equal
 WHOLE = QueryLimits(seconds=10.0, rows=10_000, value=10_000, result=10_000_000)
@@ -233,14 +215,9 @@ def measured(
     al. 2020, arXiv:2010.02840: rows as a multiset, in order only if the gold query has ORDER BY at its top;
     the columns may stand in any order, their names do not count, their number does.
     """
-    gold: dict[str, Result] = {}
-    excluded = []
-    asked = {q.id: q for q in labelled.questions if q.sql and q.id in outcomes}
-    for id, question in asked.items():
-        if (result := gold_result(question.sql or "", database)) is None:
-            excluded.append(id)
-        else:
-            gold[id] = result
+    asked = {q.id: q.sql for q in labelled.questions if q.sql and q.id in outcomes}
+    results = {id: rows_of(sql, database) for id, sql in asked.items()}
+    gold = {id: rows for id, rows in results.items() if rows is not None}
     values: dict[str, dict[str, dict[str, float | None]]] = {}
     for route in routes:
         for id, wanted in gold.items():
@@ -249,13 +226,13 @@ def measured(
                 continue
             figures: dict[str, float | None] = {}
             if "sql" in outcome.said:
-                right = is_right(outcome.said["sql"], wanted, asked[id].sql or "", database)
-                figures[METRIC] = float(right)
+                rows = rows_of(outcome.said["sql"], database)
+                figures[METRIC] = float(rows is not None and same(wanted, rows, in_order=ordered(asked[id])))
             if outcome.answer is not None:
-                figures[ANSWER] = float(tells(outcome.answer, outcome.abstained, wanted.rows))
+                figures[ANSWER] = float(tells(outcome.answer, outcome.abstained, wanted))
             if figures:
                 values.setdefault(route, {})[id] = figures
-    return Executed(values, tuple(excluded))
+    return Executed(values, tuple(id for id in asked if id not in gold))
 
 
 def tells(answer: str, abstained: bool, rows: Sequence[Row]) -> bool:
@@ -292,27 +269,13 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
 
 
-def gold_result(sql: str, database: Database) -> Result | None:
-    """Return the result of a gold query, or None if it fails or is too large."""
+def rows_of(sql: str, database: Database) -> Sequence[Row] | None:
+    """Return the rows that a query gives, or None if it fails or gives too many to compare."""
     try:
         found = database.query(sql, limits=WHOLE)
     except SqlError:
-        return None  # counted as excluded by the caller
-    return None if found.truncated else found
-
-
-def is_right(sql: str, wanted: Result, gold: str, database: Database) -> bool:
-    """Return whether `sql` returns what the `gold` query does. "" is a route that gave up, which is wrong.
-
-    Source: Yu et al. 2018 (Spider), arXiv:1809.08887, section 5, as computed in the test suites of Zhong et
-    al. 2020, arXiv:2010.02840: rows as a multiset, in order only if the gold query has ORDER BY at its top;
-    the columns may stand in any order, their names do not count, their number does.
-    """
-    try:
-        given = database.query(sql, limits=WHOLE)
-    except SqlError:
-        return False
-    return not given.truncated and same(wanted.rows, given.rows, in_order=ordered(gold))
+        return None
+    return None if found.truncated else found.rows
 
 
 def same(wanted: Sequence[Row], given: Sequence[Row], *, in_order: bool) -> bool:

@@ -4,13 +4,12 @@ the list of saved ones.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import BadInput, RouteScopeError
@@ -23,6 +22,7 @@ from core.evaluation.experiment_store import LABELLED, opened, place
 from core.evaluation.outcome import JOURNAL, AnotherEvaluation, busy
 from core.evaluation.runner import Course
 from core.evaluation.spec import Spec
+from core.evaluation.stored import figures_in
 
 if TYPE_CHECKING:
     from core.analysis.latency_percentiles import Latency
@@ -42,7 +42,6 @@ class Evaluating(BackgroundJob):
         engine: Engine,
         folder: Path,
         ready: Prepared,
-        said: Sequence[str],
         group: Group | None,
         *,
         retry: bool,
@@ -53,8 +52,7 @@ class Evaluating(BackgroundJob):
         super().__init__(folder.name, group.total if group else questions, engine.settings.home)
         self.name, self.folder, self.ready, self.group = folder.name, folder, ready, group
         self.resumes = (folder / LABELLED).is_file()
-        self.warnings: list[str] = [*said, *ready.warnings]
-        self._said = said
+        self.warnings: list[str] = list(ready.warnings)
         self._engine, self._retry, self._workers, self._renew = engine, retry, workers, renew
         self._first: int | None = None  # questions that were finished before it began
         self._asked = 0.0
@@ -75,7 +73,7 @@ class Evaluating(BackgroundJob):
             "ended": self._cancel.is_set,
         }
         if self.ready.spec.audit:
-            audit.perform(self._engine, self.ready, self.folder, said=self._said, **course)
+            audit.perform(self._engine, self.ready, self.folder, **course)
             return
         course["workers"] = self._workers
         if self.group is not None:
@@ -118,15 +116,14 @@ def begin(
         if spec.audit and workers is not None:
             raise BadInput("an audit of decisions asks in this process; choose it, or leave the audit out")
         group: Group | None = None
-        said: Sequence[str] = ()
         if spec.audit:
-            ready, said = audit.prepare(engine, spec)
+            ready = audit.prepare(engine, spec)
         elif spec.chunkings:
             group = measuring.prepare(engine, spec)
-            ready, said = group.parts[spec.corpus], group.warnings
+            ready = group.parts[spec.corpus]
         else:
             ready = prepare(engine, spec)
-        return Evaluating(engine, folder, ready, said, group, retry=retry, renew=renew, workers=workers)
+        return Evaluating(engine, folder, ready, group, retry=retry, renew=renew, workers=workers)
 
     return jobs.begin(Evaluating, folder, made)
 
@@ -168,26 +165,15 @@ class Entry:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """The expected duration of an evaluation: at most `seconds`, without the routes `unknown`, which were
-    never measured here.
-    """
-
-    seconds: float
-    unknown: tuple[str, ...]
-
-
 def entry(folder: Path) -> Entry:
     """Return an evaluation's entry from its folder, whichever process runs it: finished, stopped or damaged.
     Reads no outcome.
     """
     changed = datetime.fromtimestamp(max(experiment_store.stamp(folder)), UTC).isoformat(timespec="seconds")
     try:
-        document = _object(folder / experiment_store.LABELLED)
+        document = figures_in(folder / experiment_store.LABELLED, {"spec", "set"}) or {}
         spec, questions = document["spec"], len(document["set"]["questions"])
-        path = folder / experiment_store.FIGURES
-        figures = _object(path) if path.is_file() else {}
+        figures = figures_in(folder / experiment_store.FIGURES, set()) or {}
         first = _asked(folder)
         below = (*folder.glob("repeat-*"), *folder.glob("chunkings/*"), *folder.glob("chunkings/*/repeat-*"))
         done = first + sum(map(_asked, sorted(below)))
@@ -205,7 +191,7 @@ def entry(folder: Path) -> Entry:
             changed,
             sum(row["failed"] for row in rows.values()),
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, BadInput) as error:
         return Entry(
             folder.name, "", "", 0, 0, 0, "damaged", changed, why=f"{type(error).__name__}: {error}"[:300]
         )
@@ -237,12 +223,14 @@ def medians(found: Sequence[Latency], *, answered: bool) -> dict[str, float]:
     return {one.key: float(one.at[50] or 0.0) for one in rows}
 
 
-def estimate(history: Mapping[str, float], routes: Sequence[str], questions: int) -> Estimate:
-    """By earlier runs: the sum of the routes' median milliseconds `history`, as if one ran after the other,
-    over so many questions. Routes that run together share work, so that all take less.
+def estimate(
+    history: Mapping[str, float], routes: Sequence[str], questions: int
+) -> tuple[float, tuple[str, ...]]:
+    """Return how many seconds so many questions take at most, by earlier runs: the sum of the routes' median
+    milliseconds `history`, as routes that run together share work; and the routes that were never measured.
     """
     known = [history[name] for name in routes if name in history]
-    return Estimate(sum(known) * questions / 1000, tuple(name for name in routes if name not in history))
+    return sum(known) * questions / 1000, tuple(name for name in routes if name not in history)
 
 
 def free_name(wanted: str, taken: Sequence[str]) -> str:
@@ -251,13 +239,6 @@ def free_name(wanted: str, taken: Sequence[str]) -> str:
     name = kept if experiment_store.NAME.fullmatch(kept) else f"evaluation{kept}"
     numbered = (f"{name}-{n}" if n > 1 else name for n in range(1, len(taken) + 2))
     return next(one for one in numbered if one not in taken)
-
-
-def _object(path: Path) -> dict[str, Any]:
-    found = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(found, dict):
-        raise ValueError(f"{path.name} holds no object")
-    return found
 
 
 def _asked(folder: Path) -> int:

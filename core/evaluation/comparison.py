@@ -362,28 +362,18 @@ def disagreements(
     `rankings`: question -> route -> passage ids, of the routes that ended well; two empty ones are alike.
     """
     questions = dict.fromkeys([*(q for by in values.values() for q in by), *rankings])
-    found = [_one(question, values, metric, rankings.get(question, {}), depth) for question in questions]
+    scores = {route: column(by, metric) for route, by in values.items()}
+    found = []
+    for question in questions:
+        scored = {route: by[question] for route, by in scores.items() if question in by}
+        top, low = max(scored.values(), default=0.0), min(scored.values(), default=0.0)
+        pairs = list(combinations([ids[:depth] for ids in rankings.get(question, {}).values()], 2))
+        likeness = [jaccard(one, other, depth) if one or other else 1.0 for one, other in pairs]
+        spread = top - low if len(scored) > 1 else None
+        apart = 1 - sum(likeness) / len(likeness) if likeness else None
+        best, worst = (tuple(route for route, value in scored.items() if value == end) for end in (top, low))
+        found.append(Disagreement(question, spread, apart, best, worst))
     return sorted(found, key=lambda one: (-(one.spread or 0.0), -(one.apart or 0.0)))
-
-
-def _one(
-    question: str, values: ByRoute, metric: str, lists: Mapping[str, Sequence[str]], depth: int
-) -> Disagreement:
-    scored = {
-        route: value
-        for route, by in values.items()
-        if question in by and (value := by[question].get(metric)) is not None
-    }
-    top, low = max(scored.values(), default=0.0), min(scored.values(), default=0.0)
-    pairs = list(combinations([ids[:depth] for ids in lists.values()], 2))
-    likeness = [jaccard(one, other, depth) if one or other else 1.0 for one, other in pairs]
-    return Disagreement(
-        question,
-        top - low if len(scored) > 1 else None,
-        1 - sum(likeness) / len(likeness) if likeness else None,
-        tuple(route for route, value in scored.items() if value == top),
-        tuple(route for route, value in scored.items() if value == low),
-    )
 
 
 RULE = "fewer model calls and tokens, then fewer steps, then the lower median time, then the name"

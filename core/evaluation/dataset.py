@@ -7,10 +7,12 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, ClassVar, Literal, TypeVar, get_args
+
+from pydantic import TypeAdapter
 
 from core.domain.conversation import turns
 from core.domain.errors import BadInput
@@ -30,8 +32,9 @@ from core.evaluation.question_folder import (
     texts_beside,
     unknown_said,
 )
-from core.evaluation.question_formats import NAME_THEM, Converted, converted
+from core.evaluation.question_formats import NAME_THEM, converted
 from core.evaluation.question_rows import rows
+from core.evaluation.stored import checked
 
 _TURN = re.compile(r"^\|(user|assistant|agent|system)\|:[ \t]*", re.MULTILINE)
 _ROLES = {"human": "user", "agent": "assistant", "system": "assistant", "bot": "assistant", "ai": "assistant"}
@@ -46,13 +49,17 @@ MEANS = {
     "impossible": "not answerable",
 }
 _NO_GOLD = ("", "NA", "N/A")  # what annotators write who give none
+# The kinds of failure that people report.
+OF_RANKINGS = ("not found", "ranked too low", "cut by a step", "wrong passage on top")
+OF_ANSWERS = ("wrong answer", "should have abstained", "should have answered", "wrong citation")
+FAILURES: Mapping[str, str] = {kind: kind.capitalize() for kind in (*OF_RANKINGS, *OF_ANSWERS, "other")}
 
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """A complaint about a route's result for a question: see core.evaluation.complaint. `failure` is the
-    kind, `who` reported it, `run` and `route` returned it, `passage` is the id of the missing passage ("":
-    none was named). `created` is ISO 8601, UTC.
+    """A complaint about a route's result for a question: `failure` is one of FAILURES, `who` reported it,
+    `run` and `route` returned it, `passage` is the id of the missing passage ("": none was named). `created`
+    is ISO 8601, UTC.
     """
 
     who: str
@@ -86,17 +93,15 @@ class Generated:
     reviewed: str = ""
     first: str = ""
 
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
+
     @classmethod
     def read(cls, document: Any, where: str) -> Generated:
         """Read a dataset from a file or the store. Raises BadInput if it is damaged."""
-        known = {name.name for name in fields(cls)}
-        if not isinstance(document, dict) or not isinstance(document.get("by"), str) or set(document) - known:
-            raise BadInput(
-                f"{where}: 'generated' is an object with 'by' and any of {', '.join(sorted(known))}"
-            )
-        if document.get("state", "proposed") not in STATES:
-            raise BadInput(f"{where}: state {document['state']!r}; give {', '.join(STATES)}")
-        return cls(**{**document, "passages": tuple(document.get("passages", ()))})
+        try:
+            return checked(TypeAdapter(cls), document)
+        except ValueError as error:
+            raise BadInput(f"{where}: 'generated' is invalid: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,12 +292,19 @@ def written(
     question says its split, all are of "test". Raises BadInput with file and line.
     """
     files = [one for path in paths for one in files_of(path)]
-    read = [(_with_texts(converted([*rows(path)], columns), path), part) for path, part in files]
+    read = [(converted([*rows(path)], columns), part) for path, part in files]
+    for (path, _), (one, _) in zip(files, read, strict=True):  # texts of a corpus file, for its passages' ids
+        known = texts_beside(path) if "docs" in one.columns else {}
+        for label in (label for _, item in one.rows if known for label in item["relevant"]):
+            if label["doc"] in known:
+                label["doc"], label["quote"] = known[label["doc"]]
     items = [
         (where, {"split": part, **item} if part else item) for one, part in read for where, item in one.rows
     ]
-    known = {str(item.get("split") or item.get("query_split") or "") for _, item in items}
-    if split == "test" and (known <= {""} or ("test" not in known and any(one.name for one, _ in read))):
+    splits_there = {str(item.get("split") or item.get("query_split") or "") for _, item in items}
+    if split == "test" and (
+        splits_there <= {""} or ("test" not in splits_there and any(one.name for one, _ in read))
+    ):
         split = "all"
     questions: dict[str, Question] = {}
     evidence: dict[str, tuple[Evidence, ...]] = {}
@@ -318,29 +330,16 @@ def written(
         there = ", ".join(sorted(splits)) or "none"
         raise BadInput(f"{name}: no questions of split {split!r}; there are: {there}, all")
     said = conflicts_said({pair: several for pair, several in grades.items() if len(several) > 1})
-    format, remarks = _about([one for one, _ in read])
-    return Written(name, tuple(questions.values()), evidence, format, remarks, tuple(said))
-
-
-def _with_texts(read: Converted, path: Path) -> Converted:
-    """Return the rows with the texts of a corpus file next to them instead of its passages' ids."""
-    known = texts_beside(path) if "docs" in read.columns else {}
-    for _, item in read.rows if known else ():
-        for one in item["relevant"]:
-            if one["doc"] in known:
-                one["doc"], one["quote"] = known[one["doc"]]
-    return read
-
-
-def _about(read: Sequence[Converted]) -> tuple[str, tuple[str, ...]]:
-    """Describe the files, and how their columns were read."""
-    columns = (pair for one in read for pair in one.columns.items())
-    used = dict.fromkeys(f"{' and '.join(names)} as {MEANS.get(name, name)}" for name, names in columns)
-    unused = dict.fromkeys(column for one in read for column in one.unused)
+    columns_read = (pair for one, _ in read for pair in one.columns.items())
+    used = dict.fromkeys(
+        f"{' and '.join(names)} as {MEANS.get(field, field)}" for field, names in columns_read
+    )
+    unused = dict.fromkeys(column for one, _ in read for column in one.unused)
     told = (("Columns read", used), ("Columns not used", unused))
     remarks = [f"{what}: {', '.join(names)}" for what, names in told if names]
-    remarks += [remark for one in read for remark in one.remarks]
-    return " and ".join(dict.fromkeys(one.name for one in read if one.name)), tuple(remarks)
+    remarks += [remark for one, _ in read for remark in one.remarks]
+    format = " and ".join(dict.fromkeys(one.name for one, _ in read if one.name))
+    return Written(name, tuple(questions.values()), evidence, format, tuple(remarks), tuple(said))
 
 
 def _conversation(item: Mapping[str, Any], where: str) -> Query:
@@ -405,10 +404,8 @@ def _metadata(item: Mapping[str, Any]) -> Mapping[str, Any]:
 def _question(item: Mapping[str, Any], where: str) -> Question:
     identifier, text = _first(item, *IDS), _first(item, "text", "question", "query")
     if not isinstance(text, str) or not text.strip():
-        raise BadInput(
-            f"{where}: a question needs 'text' (or 'question', or 'query'); it has:"
-            f" {', '.join(map(str, item)) or 'nothing'}; {NAME_THEM}"
-        )
+        there = ", ".join(map(str, item)) or "nothing"
+        raise BadInput(f"{where}: no 'text', 'question' or 'query'; it has: {there}; {NAME_THEM}")
     history = item.get("history") or []
     if isinstance(history, str):
         history = parse(history, f"{where}, history")
@@ -454,10 +451,8 @@ def _evidence(entry: Any, where: str) -> Evidence:
         return Evidence(entry.strip(), 3, where=where)
     doc, grade = (entry.get("doc"), entry.get("grade", 3)) if isinstance(entry, dict) else (None, None)
     if not isinstance(doc, str) or type(grade) is not int or grade < 0:
-        raise BadInput(
-            f"{where}: 'relevant' holds ids of documents, or {{'doc', 'grade': 0 or more, 'quote'}}, not"
-            f" {entry!r}"[:300]
-        )
+        wanted = "an id of a document, or {'doc', 'grade': 0 or more, 'quote'}"
+        raise BadInput(f"{where}: 'relevant' needs {wanted}, not {entry!r}"[:300])
     return Evidence(doc, grade, entry.get("quote") or None, where, bool(entry.get("matched")))
 
 

@@ -30,15 +30,6 @@ LEAST = 5  # questions below which nothing is moved
 
 
 @dataclass(frozen=True, slots=True)
-class Cosines:
-    """The cosine range of an embedder: mean and standard deviation over `questions` questions."""
-
-    mean: float
-    spread: float
-    questions: int
-
-
-@dataclass(frozen=True, slots=True)
 class Moved:
     """A threshold of a route with an embedder, before and after, and why."""
 
@@ -65,14 +56,15 @@ def variants(chosen: Sequence[Route], embedders: Sequence[str]) -> list[str]:
     return found
 
 
-def cosines(engine: Engine, corpus: str, embedder: str, questions: Sequence[Query]) -> Cosines:
-    """Measure where the cosines of an embedder lie over a corpus. Raises Unavailable without its vectors."""
+def cosines(engine: Engine, corpus: str, embedder: str, questions: Sequence[Query]) -> tuple[float, float]:
+    """Return the mean and standard deviation of the cosines that an embedder gives over a corpus. Raises
+    Unavailable without its vectors.
+    """
     opened = engine.by_embedder(engine.corpus(corpus), embedder)
     model = engine.embedder_of(opened)
     some = questions[:ASKED]
     scores = [hit.score for one in some for hit in opened.search_dense(model.embed_query(one.text), NEAREST)]
-    found = np.asarray(scores, np.float64)
-    return Cosines(float(found.mean()), float(found.std()), len(some)) if len(found) else Cosines(0, 0, 0)
+    return (float(np.mean(scores)), float(np.std(scores))) if scores else (0.0, 0.0)
 
 
 def moved(engine: Engine, corpus: str, routes: Sequence[Route], questions: Sequence[Query]) -> list[Moved]:
@@ -85,16 +77,17 @@ def moved(engine: Engine, corpus: str, routes: Sequence[Route], questions: Seque
         limits, there = [one for one in route.parameters if one.cosine], own.get(route.name, first)
         if not limits or there == first:
             continue
-        a, b = measured(first), measured(there)
-        if min(a.questions, b.questions) < LEAST or not a.spread:
+        (mean, spread), (mean_there, spread_there) = measured(first), measured(there)
+        count = min(len(questions), ASKED)
+        if count < LEAST or not spread:
             continue
         for one in limits:
-            after = b.mean + (one.default - a.mean) * b.spread / a.spread
+            after = mean_there + (one.default - mean) * spread_there / spread
             low, high = (edge if edge is not None else after for edge in (one.low, one.high))
             how = (
                 f"as many standard deviations from the mean cosine of the first {NEAREST} passages of"
-                f" {b.questions} questions: {a.mean:.3f} ± {a.spread:.3f} with {first},"
-                f" {b.mean:.3f} ± {b.spread:.3f} with {there}"
+                f" {count} questions: {mean:.3f} ± {spread:.3f} with {first},"
+                f" {mean_there:.3f} ± {spread_there:.3f} with {there}"
             )
             found.append(Moved(route.name, one.name, one.default, round(min(max(after, low), high), 4), how))
     return found

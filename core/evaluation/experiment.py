@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,9 +26,8 @@ from core.evaluation.counting import document_of
 from core.evaluation.diff.questions import record
 from core.evaluation.experiment_store import FIGURES, RUNS, opened, write_labelled
 from core.evaluation.outcome import Journal, Outcomes
-from core.evaluation.runner import Ended, Plan
+from core.evaluation.runner import Ended, Plan, spread
 from core.evaluation.spec import Spec
-from core.evaluation.spread import spread
 from core.routes.declare import Route
 from core.routes.registry import pick, pipelines
 
@@ -73,8 +72,6 @@ def prepare(
     `found` are its questions where they were read before; `folder` is where the corpus' documents are.
     `left_out` gives the ids of questions of a set that are not to be asked.
     """
-    if spec.repeats < 1:
-        raise BadInput(f"repeats={spec.repeats}; give 1 or more")
     for run in spec.runs:
         own, _, file = run.partition("=")
         if run_files.used(own) is None:
@@ -116,7 +113,15 @@ def prepare(
     asked = [question.query.text for question in drawn.questions]
     said += [one.line() for one in cautions.of_questions(asked, corpus.info)]
     said += waiting
-    said += _seen(engine, corpus.name, chosen, parameters, drawn)
+    for route in (route for route in chosen if Need.WEIGHTS in route.needs):
+        with suppress(RouteScopeError):  # which the route reports itself
+            fitted = engine.weights(corpus.name, str(parameters[route.name].get("weights") or ""))
+            known = set(fitted.made.get("questions") or ())
+            if shared := sum(question.id in known for question in drawn.questions):
+                on = (
+                    f"{shared} of these {len(drawn.questions)} questions, on which it looks better than it is"
+                )
+                said.append(f"the weights {fitted.name} of {route.name} were fitted on {on}")
     remembering = [route.name for route in chosen if route.family == "memory"]
     if remembering and not any(question.query.history for question in drawn.questions):
         said.append(f"{', '.join(remembering)}: no question of this set has turns before it (`history`)")
@@ -174,34 +179,33 @@ def perform(
 
     if workers is not None and workers != WorkPlace(1):
         in_words("several workers asked at once: times of those that share a machine are longer than alone")
-    total = len(drawn.questions) * spec.repeats
-    with (
-        _journal(out, plan, engine, fresh=fresh, retry=retry) as journal,
-        _runs(out, fresh=fresh) as runs,
-        long_lived(),
-        beside(runs) if beside else nullcontext() as after,
-        spread(workers, engine) as elsewhere,
-    ):
+    count = len(drawn.questions)
+    rounds: list[Outcomes] = []
+    whole = True
+    with long_lived(), spread(workers, engine) as elsewhere, ExitStack() as stack:
+        runs: Store | None = None
+        for nth, one in enumerate([plan, *_further(plan, spec.repeats)]):
+            how: dict[str, Any] = {"ended": ended, "warn": in_words, "workers": elsewhere}
+            if out is not None:
+                folder, again = (out / f"repeat-{nth + 1}", False) if nth else (out, retry)
+                lines = Journal.open(folder, conditions_of(one, engine), fresh=fresh, retry=again)
+                how["journal"] = stack.enter_context(lines)
+            if nth == 0 and out is not None:
+                runs = how["runs"] = stack.enter_context(closing(_runs(out, fresh=fresh)))
+            if nth == 0 and beside:
+                how["after"] = stack.enter_context(beside(runs))
+            if nth == 0 and out is not None:
+                write_labelled(out, drawn, spec.document())
+                record(out, engine.corpus(plan.corpus))
 
-        def ask(nth: int, plan: Plan, **how: Any) -> tuple[Outcomes, bool]:
-            def counted(done: int, _of: int) -> None:
-                progress(nth * len(drawn.questions) + done, total)
+            def counted(done: int, _of: int, before: int = nth * count) -> None:
+                progress(before + done, count * spec.repeats)
 
-            how |= {"ended": ended, "warn": in_words, "progress": counted, "workers": elsewhere}
-            return runner.run(engine, drawn, plan, **how)
-
-        if out is not None:
-            write_labelled(out, drawn, spec.document())
-            record(out, engine.corpus(plan.corpus))
-        outcomes, whole = ask(0, plan, journal=journal, runs=runs, after=after)
-        again: list[Outcomes] = []
-        for nth, further in enumerate(_further(plan, spec.repeats), 1):
+            found, whole = runner.run(engine, drawn, one, progress=counted, **how)
+            rounds.append(found)
             if not whole:
                 break
-            folder = out and out / f"repeat-{nth + 1}"
-            with _journal(folder, further, engine, fresh=fresh, retry=False) as journal:
-                found, whole = ask(nth, further, journal=journal)
-            again.append(found)
+    outcomes = rounds[0]
     executed = executed_of(drawn, outcomes, plan.routes, engine, plan.corpus)
     if remark := executed.remark():
         in_words(remark)
@@ -214,7 +218,7 @@ def perform(
             plan.routes,
             baseline=ready.baseline,
             extra=executed.values,
-            again=again,
+            again=rounds[1:],
             prices=_prices(engine, plan, out if not fresh else None),
         ),
         **({"queries_judged_by": TOLD_BY} if executed.values else {}),
@@ -264,11 +268,9 @@ def _from_files(names: Sequence[str], corpus: Corpus, drawn: LabelledSet) -> lis
         documents = {one for id in ids for one in (id, document_of(id)) if corpus.has_document(one)}
         known = {*corpus.by_ids(list(ids)), *(id for id in ids if {id, document_of(id)} & documents)}
         if named and not known:
-            raise BadInput(
-                f"--run {name}: none of the {len(named):,} ids in {file.path.name} is of a passage or "
-                f"document of corpus {corpus.name}, for example {next(iter(named))!r}; give its ids, or JSON "
-                "lines with texts"
-            )
+            none = f"none of the {len(named):,} ids in {file.path.name} is of a passage or document"
+            some = f"of corpus {corpus.name}, for example {next(iter(named))!r}"
+            raise BadInput(f"--run {name}: {none} {some}; give its ids, or JSON lines with texts")
         parts = [
             f"{name} was not asked: its replies are from {file.path.name} (sha256 {file.sha256[:12]}), and "
             "its time is not measured here"
@@ -279,29 +281,6 @@ def _from_files(names: Sequence[str], corpus: Corpus, drawn: LabelledSet) -> lis
             count_as = "nothing found" if file.complete else "failed"
             parts.append(f"{unanswered} questions have no line in it and count as {count_as}")
         said.append("; ".join(parts))
-    return said
-
-
-def _seen(
-    engine: Engine,
-    corpus: str,
-    chosen: Sequence[Route],
-    parameters: Mapping[str, Mapping[str, Any]],
-    drawn: LabelledSet,
-) -> list[str]:
-    """Return remarks on routes whose weights were fitted on questions that they are measured on."""
-    said = []
-    for route in (route for route in chosen if Need.WEIGHTS in route.needs):
-        try:
-            fitted = engine.weights(corpus, str(parameters[route.name].get("weights") or ""))
-        except RouteScopeError:
-            continue  # the route reports it itself
-        known = set(fitted.made.get("questions") or ())
-        if shared := sum(question.id in known for question in drawn.questions):
-            said.append(
-                f"the weights {fitted.name} of {route.name} were fitted on {shared} of these "
-                f"{len(drawn.questions)} questions, on which it looks better than it is"
-            )
     return said
 
 
@@ -349,24 +328,13 @@ def executed_of(
         return Executed({})  # routes that need the database have reported it
 
 
-def _journal(
-    out: Path | None, plan: Plan, engine: Engine, *, fresh: bool, retry: bool
-) -> AbstractContextManager[Journal | None]:
-    if out is None:
-        return nullcontext()
-    return Journal.open(out, conditions_of(plan, engine), fresh=fresh, retry=retry)
-
-
-def _runs(out: Path | None, *, fresh: bool) -> AbstractContextManager[Store | None]:
+def _runs(out: Path, *, fresh: bool) -> Store:
     """Open the store of an evaluation's runs and their spans, next to its figures."""
     from core.store import Store
 
-    if out is None:
-        return nullcontext()
-    if fresh:
-        for path in out.glob(f"{RUNS}*"):
-            path.unlink()
-    return closing(Store(out / RUNS))
+    for path in out.glob(f"{RUNS}*") if fresh else ():
+        path.unlink()
+    return Store(out / RUNS)
 
 
 def conditions_of(plan: Plan, engine: Engine) -> dict[str, Any]:

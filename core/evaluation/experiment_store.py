@@ -23,9 +23,9 @@ from core.domain import people
 from core.domain.errors import BadInput
 from core.domain.types import Run
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.outcome import JOURNAL, Outcomes, alone, outcomes_of
+from core.evaluation.outcome import JOURNAL, Journal, Outcomes, alone
 from core.evaluation.scoring import route_values
-from core.evaluation.stored import checked
+from core.evaluation.stored import checked, whole_lines
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings
@@ -99,8 +99,7 @@ def place(settings: Settings, name: str) -> Path:
     """
     if not NAME.fullmatch(name):
         raise BadInput(
-            f"evaluation {name!r}: give a name of 1 to 80 letters, digits, '.', '_' or '-', "
-            "that begins with a letter or a digit"
+            f"evaluation {name!r}: give up to 80 letters, digits, '.', '_', '-', a letter or digit first"
         )
     return settings.home / FOLDER / name
 
@@ -121,7 +120,7 @@ def opened(folder: Path) -> Evaluation:
         labelled, spec = checked(TypeAdapter(LabelledSet), document["set"]), document["spec"]
         path = folder / FIGURES
         figures = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        outcomes = outcomes_of(folder / JOURNAL)
+        outcomes = Journal.saved(folder)
     except FileNotFoundError as error:
         missing = Path(str(error.filename)).name
         raise BadInput(f"{folder} contains no evaluation: {missing} is missing") from None
@@ -203,6 +202,4 @@ def write_labelled(folder: Path, labelled: LabelledSet, spec: Mapping[str, Any])
     places = {id: known for id, known in labelled.places.items() if id in asked}
     kept = replace(labelled, qrels=qrels, places=places, reading=(), warnings=())
     document = {"spec": dict(spec), "set": to_jsonable_python(kept)}
-    draft = folder / f"{LABELLED}.tmp"
-    draft.write_text(json.dumps(document), encoding="utf-8")
-    draft.replace(folder / LABELLED)  # whole or not at all: a process that was killed goes on
+    whole_lines(folder / LABELLED, [json.dumps(document)])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from core.analysis.metrics import ANSWERS, METRICS
 from core.analysis.token_usage import PRICES, Prices
 from core.domain.errors import BadInput
 from core.evaluation.comparison import Difference, Equal
 from core.evaluation.costs import MachineKind
+from core.evaluation.stored import checked
 
 FiniteNumber = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Count = Annotated[float, Field(strict=True, ge=0, multiple_of=1)]
@@ -179,11 +180,7 @@ def read(figures: Any, name: str) -> Figures:
     the file.
     """
     try:
-        return Figures.model_validate(figures)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))[:200]
-        raise BadInput(
-            f"{name} is not an evaluation's metrics.json; give the file that `eval` wrote "
-            f"({place or 'all of it'}: {first['msg']})"
-        ) from None
+        return checked(TypeAdapter(Figures), figures)
+    except ValueError as error:
+        said = f"{name} is not an evaluation's metrics.json; give the file that `eval` wrote ({error})"
+        raise BadInput(said) from None

@@ -12,13 +12,15 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, ClassVar, cast
 
-from core.domain import full_set, system
+from core.domain import full_set
 from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import Cancelled, RouteScopeError, Unavailable
 from core.domain.program import PROJECT
+from core.evaluation.stored import whole_lines
 
 if TYPE_CHECKING:
     from core.engine.engine import Engine
@@ -45,7 +47,9 @@ class Part:
     there: Callable[[], bool] = lambda: True  # whether what an earlier process recorded still holds
 
 
-def _documents(engine: Engine, report: Report, cancel: threading.Event) -> None:
+def _documents(
+    engine: Engine, report: Report, cancel: threading.Event, names: Sequence[str] = ENRICHMENTS
+) -> None:
     from core.corpus import catalogue, index
     from core.corpus.enrichments import store
 
@@ -53,7 +57,7 @@ def _documents(engine: Engine, report: Report, cancel: threading.Event) -> None:
         if catalogue.describe(name, engine.settings).state == "not built":
             index.build(None, name, settings=engine.settings, progress=report, cancel=cancel)
     corpus = engine.corpus(DOCUMENTS)
-    for name in ENRICHMENTS:
+    for name in names:
         store.build(name, corpus, settings=engine.settings, progress=report, cancel=cancel)
 
 
@@ -76,13 +80,6 @@ def _example_labels(engine: Engine, _report: Report, _cancel: threading.Event) -
     step = max(1, len(asked) // EXAMPLE_QUESTIONS)
     desk.create(store, EXAMPLE, DOCUMENTS, asked[::step][:EXAMPLE_QUESTIONS])
     return pool.begin(engine, EXAMPLE, FIRST_POOLED, depth=5)
-
-
-def _token_vectors(engine: Engine, report: Report, cancel: threading.Event) -> None:
-    from core.corpus.enrichments import store
-
-    corpus = engine.corpus(DOCUMENTS)
-    store.build("tokens", corpus, settings=engine.settings, progress=report, cancel=cancel)
 
 
 def _example_evaluation(engine: Engine, _report: Report, _cancel: threading.Event) -> BackgroundJob | None:
@@ -134,13 +131,24 @@ def _packages(_engine: Engine, report: Report, cancel: threading.Event) -> None:
         raise Unavailable(last[:300])
 
 
+_token_vectors = partial(_documents, names=("tokens",))
 FIRST_POOLED = ("bm25", "dense", "hybrid_rrf")
 LANES: tuple[tuple[Part, ...], ...] = (
     (
-        Part("documents", "Example documents", "They are there in a few seconds.", _documents),
+        Part(
+            "documents",
+            "Example documents",
+            "They are there in a few seconds.",
+            _documents,
+        ),
         Part("embedder", "Embedding model", "Routes that search by words alone answer now.", _embedder),
         Part("example labels", "Example label set", "Questions can be asked.", _example_labels),
-        Part("token vectors", "Token vectors for reranking", "Reranking takes longer.", _token_vectors),
+        Part(
+            "token vectors",
+            "Token vectors for reranking",
+            "Reranking takes longer.",
+            _token_vectors,
+        ),
         Part("example evaluation", "Example evaluation", "Questions can be asked.", _example_evaluation),
     ),
     (Part("packages", "Packages for other models", "The defaults work.", _packages, full_set.complete),),
@@ -176,9 +184,7 @@ class Preparing(BackgroundJob):
         home = self._engine.settings.home
         with _recording:
             done = recorded(home) | {self.part.name: datetime.now(UTC).isoformat(timespec="seconds")}
-            scratch = home / f".{RECORD}"
-            scratch.write_text(json.dumps(done, indent=1) + "\n", encoding="utf-8")
-            system.replace(scratch, home / RECORD)
+            whole_lines(home / RECORD, [json.dumps(done, indent=1), "\n"])
 
     def _work(self) -> None:
         super()._work()

@@ -85,17 +85,6 @@ class QuestionState:
     ranks: Mapping[str, int | None]
 
 
-@dataclass(frozen=True, slots=True)
-class GapCluster:
-    """Gaps or misses about one thing."""
-
-    kind: Kind
-    questions: tuple[str, ...]
-    # the terms that most of its questions share
-    terms: tuple[str, ...]
-    advice: str
-
-
 def find(
     engine: Engine,
     corpus: Corpus,
@@ -141,7 +130,7 @@ def find(
         "gaps": sorted(
             (asdict(one) for one in states if one.kind == "gap"), key=lambda one: float(one["score"])
         ),
-        "clusters": [asdict(one) for one in clusters(evidence, states)],
+        "clusters": clusters(evidence, states),
         "warnings": said,
     }
 
@@ -249,8 +238,10 @@ def known_items(corpus: Corpus) -> list[tuple[str, Passage]]:
     return found[:MOST]
 
 
-def clusters(evidence: EvidenceSigns, states: Sequence[QuestionState]) -> list[GapCluster]:
-    """Return gaps and misses by topic, the largest cluster first."""
+def clusters(evidence: EvidenceSigns, states: Sequence[QuestionState]) -> list[dict[str, Any]]:
+    """Return gaps and misses by topic, the largest cluster first, with the "terms" that at least half of its
+    questions share, and the document to write, or the route to ship.
+    """
     from sklearn.cluster import AgglomerativeClustering
 
     found = []
@@ -266,10 +257,18 @@ def clusters(evidence: EvidenceSigns, states: Sequence[QuestionState]) -> list[G
             labels = grouped.fit_predict(vectors).tolist()
         for label in sorted(set(labels)):
             within = [one for one, own in zip(some, labels, strict=True) if own == label]
-            terms = _common(evidence.corpus, within)
-            ids = tuple(one.id for one in within)
-            found.append(GapCluster(some[0].kind, ids, terms, _advice(kind, terms, within)))
-    return sorted(found, key=lambda one: -len(one.questions))
+            weights: dict[str, float] = {}
+            counts: Counter[str] = Counter()
+            for one in within:
+                own_terms = dict(evidence.corpus.terms(one.text))
+                weights |= own_terms
+                counts.update(own_terms.keys())
+            shared = [term for term, count in counts.items() if 2 * count >= len(within)]
+            terms = sorted(shared, key=lambda term: -counts[term] * weights[term])[:3]
+            advice = _advice(kind, terms, within)
+            ids = [one.id for one in within]
+            found.append({"kind": kind, "questions": ids, "terms": terms, "advice": advice})
+    return sorted(found, key=lambda one: -len(one["questions"]))
 
 
 def _features(signs: Table) -> Table:
@@ -310,18 +309,6 @@ def _state(
     id, title = (best.id, best.title) if best is not None else ("", "")
     ranks = {route: ids.index(id) + 1 if id in ids else None for route, ids in rankings.items()}
     return QuestionState(question.id, text, kind, by, score, id, title, ranks)
-
-
-def _common(corpus: Corpus, states: Sequence[QuestionState]) -> tuple[str, ...]:
-    """Return the three heaviest terms that at least half of the questions have."""
-    weights: dict[str, float] = {}
-    counts: Counter[str] = Counter()
-    for one in states:
-        terms = dict(corpus.terms(one.text))
-        weights |= terms
-        counts.update(terms.keys())
-    shared = [term for term, count in counts.items() if 2 * count >= len(states)]
-    return tuple(sorted(shared, key=lambda term: -counts[term] * weights[term])[:3])
 
 
 def _advice(kind: str, terms: Sequence[str], states: Sequence[QuestionState]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from core.analysis.answers import checked, writing
+from core.analysis.diagnosis import held
 from core.analysis.label_flow import Reading, read
 from core.analysis.metrics import METRICS, Values, by_question
 from core.analysis.passage_trace import PassageTrace
@@ -21,7 +22,7 @@ from core.domain.types import RouteResult, Run
 from core.evaluation import counting, sets
 from core.evaluation.answers import Given, against_golds, correct
 from core.evaluation.counting import Place
-from core.evaluation.dataset import Found, LabelledSet, Question, Written
+from core.evaluation.dataset import OF_ANSWERS, Found, LabelledSet, Question, Written
 from core.evaluation.labels import desk
 from core.evaluation.labels.final import of_query
 from core.evaluation.labels_file import LossKind, fates, losses
@@ -29,6 +30,26 @@ from core.steps.claims import unknown_numbers
 
 if TYPE_CHECKING:
     from core.engine.engine import Engine
+
+
+DEPTH = 10  # first passages of a ranking that count as shown
+
+
+def suggested(run: Run, route: str, passage: str | None = None) -> str:
+    """Return the kind that the run itself shows of a route, for the passage that should have been there: not
+    found by any step, cut by one, or ranked too low. Without a passage: the answer's, if one was written.
+    """
+    result = next((one for one in run.results if one.route == route), None)
+    if result is None:
+        return "other"
+    if passage is None:
+        if result.abstained:
+            return "should have answered"
+        return "wrong answer" if result.answer else "not found"
+    ranks = {hit.passage.id: at for at, hit in enumerate(result.hits, 1)}
+    if passage in ranks:
+        return "ranked too low" if ranks[passage] > DEPTH else "wrong answer" if result.answer else "other"
+    return "cut by a step" if held([PassageTrace(result)], passage) else "not found"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +219,6 @@ def _with_set(known: Gold, labelled: LabelledSet) -> Gold:
 
 
 How = Literal["a person", "exact", "contained", "content words", "abstention"]
-FAILURES = ("wrong answer", "should have abstained", "should have answered")  # complaints about an answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +266,7 @@ def judge_answers(run: Run, gold: Gold, funnels: Sequence[PassageTrace]) -> list
 
 def _verdict(run: Run, route: str, given: Given, gold: Gold) -> tuple[bool | None, How | None]:
     complaints = (complaint for question in gold.questions for complaint in question.complaints)
-    if any((one.run, one.route) == (run.id, route) and one.failure in FAILURES for one in complaints):
+    if any((one.run, one.route) == (run.id, route) and one.failure in OF_ANSWERS[:3] for one in complaints):
         return False, "a person"
     right = correct(given, gold.answers, gold.answerable)
     if right is None:

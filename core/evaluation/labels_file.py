@@ -7,13 +7,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import Literal
 
-from core.corpus.manifest import CorpusInfo
-from core.corpus.passage_matching import Matcher
-from core.corpus.types import Document, FileRecord, Span
+from core.corpus.corpus import Corpus
+from core.corpus.types import Document, Span
 from core.domain.errors import BadInput, shortened
 from core.domain.external import ForeignHit
 from core.domain.relevance import unmatched_id
@@ -44,17 +43,6 @@ class ReadingLoss:
     nearest: str = ""  # the text of the document that is most like the quote
 
 
-class ReadCorpus(Protocol):
-    """The corpus methods this module uses."""
-
-    info: CorpusInfo
-
-    def document(self, id: str, /) -> tuple[Document, list[Passage]]: ...
-
-    @property
-    def readings(self) -> Sequence[FileRecord]: ...
-
-
 def lost_id(entry: Evidence) -> str:
     """Return the id that stands for a label whose words are not in the corpus; no passage has it."""
     return f"{entry.doc}{_ID}{hashlib.sha256((entry.quote or '').encode()).hexdigest()[:8]}"
@@ -72,7 +60,7 @@ def find(quote: str, text: str) -> Span | None:
     return found.span() if found else None
 
 
-def losses(found: Written, corpus: ReadCorpus, question: str | None = None) -> Iterator[ReadingLoss]:
+def losses(found: Written, corpus: Corpus, question: str | None = None) -> Iterator[ReadingLoss]:
     """Yield the labels of all questions, or of one, that were lost before the index."""
     for id, entries in found.evidence.items():
         for entry in entries if question in (None, id) else ():
@@ -80,7 +68,7 @@ def losses(found: Written, corpus: ReadCorpus, question: str | None = None) -> I
                 yield loss
 
 
-def _loss(entry: Evidence, corpus: ReadCorpus) -> ReadingLoss | None:
+def _loss(entry: Evidence, corpus: Corpus) -> ReadingLoss | None:
     doc, quote, ids = entry.doc, entry.quote or "", (lost_id(entry),)
     try:
         document, passages = corpus.document(doc)
@@ -104,7 +92,7 @@ def _loss(entry: Evidence, corpus: ReadCorpus) -> ReadingLoss | None:
     return ReadingLoss(ids, "not read", doc, quote, why, nearest)
 
 
-def _unread(doc: str, quote: str, corpus: ReadCorpus) -> str:
+def _unread(doc: str, quote: str, corpus: Corpus) -> str:
     """Explain from the record of reading why words are missing; "" if it does not show why."""
     for skipped in corpus.info.skipped:
         if doc in skipped.names:
@@ -168,22 +156,12 @@ def fates(found: Sequence[ReadingLoss]) -> Mapping[str, tuple[LossKind, str]]:
     }
 
 
-def survived(quotes: Sequence[str], kept: Iterable[str]) -> tuple[bool, ...]:
-    """Return for each quote whether one of the `kept` texts still contains it.
-
-    A text contains a quote if it has the whole quote or, of a quote of several sentences, its longest, as
-    `cut` splits it. White space is ignored, case is not. An empty quote did not survive.
+def survives(quotes: Sequence[str], text: str) -> bool:
+    """Return whether a text still contains one of the quotes: the whole quote or, of several sentences, its
+    longest, as `cut` splits it. White space is ignored, case is not. An empty quote did not survive.
     """
-    texts = [_plain(text) for text in kept]
-    return tuple(
-        any(part in text for part in {_plain(quote), best_sentence(quote)} - {""} for text in texts)
-        for quote in quotes
-    )
-
-
-def best_sentence(quote: str) -> str:
-    """Return the longest strip of a quote, the first of equally long ones; "" of an empty one."""
-    return max(map(_plain, cut(quote)), key=len, default="")
+    longest = {max(map(_plain, cut(quote)), key=len, default="") for quote in quotes}
+    return any(part and part in _plain(text) for part in {*map(_plain, quotes), *longest})
 
 
 def _plain(text: str) -> str:
@@ -193,18 +171,7 @@ def _plain(text: str) -> str:
 PLACED_FROM = 2  # the grade from which a passage of a quote is relevant
 
 
-class Documents(Protocol):
-    """The corpus methods that locating labels uses."""
-
-    @property
-    def name(self) -> str: ...
-
-    def by_ids(self, ids: Sequence[str], /) -> dict[str, Passage]: ...
-
-    def document(self, id: str, /) -> tuple[Document, list[Passage]]: ...
-
-
-def place(written: Written, corpus: Documents, *, relevant_from: int = PLACED_FROM) -> LabelledSet:
+def place(written: Written, corpus: Corpus, *, relevant_from: int = PLACED_FROM) -> LabelledSet:
     """`written` with its quotes turned into passages of the corpus; of two grades for one the higher holds.
 
     Grades are 0-3: 3 answers, 2 answers a part or is a needed hop, 1 is background. Background is worth
@@ -260,13 +227,11 @@ def located(entry: Evidence, text: str) -> Span:
         return 0, len(text)
     found = find(entry.quote, text)
     if found is None:
-        raise BadInput(
-            f"{entry.where}: {entry.doc!r} as indexed does not hold the quote {entry.quote[:60]!r}"
-        )
+        raise BadInput(f"{entry.where}: {entry.doc!r} as indexed lacks the quote {entry.quote[:60]!r}")
     return found
 
 
-def with_judgements(labelled: LabelledSet, corpus: Documents) -> tuple[LabelledSet, set[str]]:
+def with_judgements(labelled: LabelledSet, corpus: Corpus) -> tuple[LabelledSet, set[str]]:
     """`labelled` with document ids as labels on documents, and the judged ids that the corpus lacks.
 
     Lacking ids stay: published figures count them as not found. BadInput if the corpus lacks all.
@@ -284,10 +249,8 @@ def with_judgements(labelled: LabelledSet, corpus: Documents) -> tuple[LabelledS
             except BadInput:
                 unknown.add(name)
     if judged and len(unknown) == len(judged):
-        raise BadInput(
-            f"{labelled.name}: none of the {len(judged)} judged ids is a passage or document of corpus "
-            f"{corpus.name}, for example {judged[0]!r}"
-        )
+        none = f"none of the {len(judged)} judged ids, such as {judged[0]!r}, is a passage or document"
+        raise BadInput(f"{labelled.name}: {none} of corpus {corpus.name}")
     qrels: Qrels = {}
     places: dict[str, tuple[Place, ...]] = {}
     for question, labels in labelled.qrels.items():
@@ -307,15 +270,6 @@ def with_judgements(labelled: LabelledSet, corpus: Documents) -> tuple[LabelledS
     return replace(labelled, qrels=qrels, places=places), unknown
 
 
-class MatchedCorpus(Documents, Protocol):
-    """The corpus methods that matching labels of other tools uses."""
-
-    @property
-    def matcher(self) -> Matcher: ...
-
-    def has_document(self, id: str, /) -> bool: ...
-
-
 @dataclass(slots=True)
 class Resolved:
     """A set whose labels are places in documents, and the labels that match nothing, by question."""
@@ -325,7 +279,7 @@ class Resolved:
     reading: tuple[str, ...] = ()
 
 
-def resolved(written: Written, corpus: MatchedCorpus) -> Resolved:
+def resolved(written: Written, corpus: Corpus) -> Resolved:
     """Match the labels of `written` that came from another tool to documents and passages of the corpus.
 
     A label that matches nothing stays: as one that no route can find.
@@ -371,7 +325,7 @@ def _about(written: Written, by_text: set[str]) -> Iterator[str]:
     yield ", ".join(parts)
 
 
-def _places(entry: Evidence, corpus: MatchedCorpus, opened: dict[str, Document | None]) -> Iterator[Evidence]:
+def _places(entry: Evidence, corpus: Corpus, opened: dict[str, Document | None]) -> Iterator[Evidence]:
     """Yield the places that a label means: a document by its id or path, a passage by its id, or a text."""
     if not entry.quote:
         document = _named(entry.doc, corpus, opened)
@@ -405,7 +359,7 @@ def _standing(text: str, document: str) -> str:
     return found.group() if found else ""
 
 
-def _named(id: str, corpus: MatchedCorpus, opened: dict[str, Document | None]) -> Document | None:
+def _named(id: str, corpus: Corpus, opened: dict[str, Document | None]) -> Document | None:
     """Return the document of this id; of a path, the document that its last parts name."""
     if id not in opened:
         opened[id] = None

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -67,7 +67,7 @@ class Outcome:
     wrong: tuple[int, ...] = ()  # numbers of markers that no passage shown has
     uncited: int = 0  # sentences without a citation
     shown: tuple[str, ...] = ()  # passages the answer was written from, if its step recorded them
-    # Its steps' records of "class" and the "features" that decided it, "route", "sql" and "stop".
+    # Its steps' records of "class" and the "features" that decided it, "route" and "sql".
     said: Mapping[str, str] = field(default_factory=dict)
     run: str = ""  # the id of the run it was asked in, where that was kept
     began: str = ""  # when that run began, ISO 8601, UTC
@@ -90,7 +90,6 @@ Outcomes = dict[str, dict[str, Outcome]]  # question id -> route -> outcome
 
 JOURNAL = "questions.jsonl"
 T = TypeVar("T")
-OLDER = {"answers": None, "draw": 0}  # what held before these conditions were written down
 
 
 class AnotherEvaluation(BadInput):
@@ -115,6 +114,15 @@ class Lines(ABC, Generic[T]):
         """Return what `add` wrote."""
         found: T = cls.adapter.validate_python(line[cls.key] if cls.key else line, context=ids)
         return found
+
+    @classmethod
+    def saved(cls, folder: Path) -> dict[str, T]:
+        """Return the lines in `folder` by question, whatever they were begun under; of two on one question
+        the later counts. Raises FileNotFoundError without any, ValueError, KeyError or TypeError if invalid.
+        """
+        ids = Ids()
+        lines = islice(_items(folder / cls.name), 1, None)
+        return {item["question"]: cls.read(item, ids) for item in lines}
 
     @staticmethod
     @abstractmethod
@@ -170,7 +178,6 @@ class Lines(ABC, Generic[T]):
         try:
             items, ids = _items(path), Ids()
             begun = next(items, {"conditions": wanted})["conditions"]
-            begun = {**{key: value for key, value in OLDER.items() if key in wanted}, **begun}
             done = {item["question"]: cls.read(item, ids) for item in items}
             other = [
                 f"{key}: {begun.get(key)!r} there, {wanted[key]!r} now"
@@ -180,9 +187,9 @@ class Lines(ABC, Generic[T]):
         except (ValueError, KeyError, TypeError, AttributeError):
             raise BadInput(f"{path} is damaged; give another --out, or --fresh to start over") from None
         if begun != wanted:
+            what = f"another evaluation ({'; '.join(other)[:400] or 'of another kind'})"
             raise AnotherEvaluation(
-                f"{path.parent} holds another evaluation ({'; '.join(other)[:400] or 'of another kind'}); "
-                "give another --out, or --fresh to discard it"
+                f"{path.parent} holds {what}; give another --out, or --fresh to discard it"
             )
         return done
 
@@ -230,21 +237,6 @@ def busy(folder: Path) -> bool:
             return False
     except Timeout:
         return True
-
-
-def outcomes_of(path: Path) -> Outcomes:
-    """Return the outcomes in a journal, whatever it was begun under. Raises FileNotFoundError without one,
-    ValueError, KeyError or TypeError if it is invalid.
-    """
-    return lines_of(path, Journal.read)
-
-
-def lines_of(path: Path, read: Callable[[Mapping[str, Any], Ids], T]) -> dict[str, T]:
-    """Return the same of any such file, whose lines `read` reads; of two lines on one question the later
-    counts.
-    """
-    ids = Ids()
-    return {item["question"]: read(item, ids) for item in islice(_items(path), 1, None)}
 
 
 def _items(path: Path) -> Iterator[dict[str, Any]]:

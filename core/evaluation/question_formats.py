@@ -15,15 +15,14 @@ from __future__ import annotations
 import ast
 import json
 import re
-import tomllib
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
 from core.domain.errors import BadInput
 from core.domain.text import composed
-from core.evaluation.question_rows import Row
+from core.evaluation.question_rows import DATA, Row
 
 NAME_THEM = "name its columns with --columns question=COLUMN,answer=COLUMN,relevant=COLUMN"
 LOOKED_AT = 200  # rows whose columns are looked at to recognise a format
@@ -32,30 +31,23 @@ DEPTH = 3  # of objects in each other whose columns can be named
 FULL = 3  # the grade of a label without one
 Names = tuple[str, ...]
 
-_DATA = tomllib.loads(Path(__file__).with_name("data").joinpath("question_formats.toml").read_text("utf-8"))
-_COLUMNS: Mapping[str, Names] = {name: tuple(columns) for name, columns in _DATA["columns"].items()}
+_COLUMNS: Mapping[str, Names] = {name: tuple(columns) for name, columns in DATA["columns"].items()}
 OWN = frozenset(_COLUMNS["own"])  # of this project's files
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A kind of question file. Each field lists the columns that may hold it."""
+    """A kind of question file. `needs`: each of these columns has to be there, or one of those that |
+    separates. `columns`: by field, those that may hold it.
+
+    Of the fields, "texts" are of the passages that answer, "docs" ids of documents or passages, "relevant"
+    either; "source" is the document of "texts", or a label itself if there is no text; "grade" is of the one
+    document of the row, whose question's rows are put together; "impossible" the opposite of "answerable".
+    """
 
     name: str
-    needs: Names  # each has to be there, or one of those that | separates
-    question: Names
-    answers: Names = ()
-    texts: Names = ()  # texts of the passages that answer
-    docs: Names = ()  # ids of documents or passages that answer
-    relevant: Names = ()  # either
-    source: Names = ()  # the document of `texts`, or a label itself if there is no text
-    grade: Names = ()  # of the one document of the row; the rows of a question are put together
-    id: Names = _COLUMNS["id"]
-    mode: Names = ()
-    split: Names = ()
-    history: Names = _COLUMNS["history"]
-    answerable: Names = ()
-    impossible: Names = ()  # the opposite of answerable
+    needs: Names
+    columns: Mapping[str, Names]
 
 
 def _supporting(row: Mapping[str, Any]) -> list[str]:
@@ -75,16 +67,17 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _format(row: Mapping[str, Any]) -> Format:
-    columns: dict[str, Any] = {"needs": ()}
+    columns: dict[str, Names] = {}
     for key, names in row.items():
-        columns[key] = names if key == "name" else ()
-        for name in names if key != "name" else ():  # $group stands for a list of columns
-            folder, dollar, group = name.partition("$")
-            columns[key] += tuple(f"{folder}{one}" for one in _COLUMNS[group]) if dollar else (name,)
-    return Format(**columns)
+        columns[key] = ()
+        for folder, dollar, group in (name.partition("$") for name in names):  # a list of columns
+            columns[key] += tuple(f"{folder}{one}" for one in _COLUMNS[group]) if dollar else (folder,)
+    del columns["name"]
+    usual = {name: _COLUMNS[name] for name in ("id", "history")}
+    return Format(row["name"], columns.pop("needs", ()), columns | (usual | columns))
 
 
-*FORMATS, OTHER = map(_format, _DATA["format"])
+*FORMATS, OTHER = map(_format, DATA["format"])
 # Those of --columns, and the fields that they mean.
 FIELDS = {"question": "question", "answer": "answers"}
 FIELDS |= {name: name for name in ("relevant", "grade", "id", "mode", "split", "history", "answerable")}
@@ -157,10 +150,10 @@ def recognised(names: Iterable[str]) -> Format | None:
     for one in FORMATS:
         if all(known & set(need.split("|")) for need in one.needs):
             return one
-    used = [name for values in _columns(OTHER).values() for name in values if name in known]
+    used = [name for values in OTHER.columns.values() for name in values if name in known]
     if asked and set(used) <= OWN:
         return None
-    return OTHER if known & set(OTHER.question) else None
+    return OTHER if known & set(OTHER.columns["question"]) else None
 
 
 def _given(columns: Mapping[str, str], names: Mapping[str, str], where: str) -> Format:
@@ -170,8 +163,8 @@ def _given(columns: Mapping[str, str], names: Mapping[str, str], where: str) -> 
             there = ", ".join(column for key, column in names.items() if "." not in key) or "none"
             raise BadInput(f"{where}: no column {column!r} for {name}; it has: {there}")
     fresh = {FIELDS[name]: (_name(column),) for name, column in columns.items()}
-    rest = {"question": OTHER.question, "id": OTHER.id, "split": OTHER.split}
-    return Format("a file with named columns", (), **{"history": (), **rest, **fresh})
+    rest = {name: OTHER.columns[name] for name in ("question", "id", "split")}
+    return Format("a file with named columns", (), {**rest, **fresh})
 
 
 def _convert(rows: Sequence[Row], flat: Sequence[tuple[str, _Flat]], format: Format) -> Converted:
@@ -179,14 +172,16 @@ def _convert(rows: Sequence[Row], flat: Sequence[tuple[str, _Flat]], format: For
     there = dict(one for _, row in flat for one in row.items() if one[1][1] not in (None, "", [], {}))
     out: list[Row] = []
     remarks: list[str] = []
-    top = max((_number(_first(row, format.grade)) or 0.0 for _, row in flat), default=0.0)
+    fields = format.columns.items()
+    every = [{name: _found(row, columns, name, used) for name, columns in fields} for _, row in flat]
+    top = max((_number(taken.get("grade")) or 0.0 for taken in every), default=0.0)
     scale = FULL / top if top and (top <= 1 or top > FULL) else 1.0
     if scale != 1.0:
         remarks.append(f"ratings from 0 to {top:g} were read as grades from 0 to {FULL}")
     grouped: dict[str, dict[str, Any]] = {}
     empty = again = 0
-    for (where, whole), (_, row) in zip(rows, flat, strict=True):
-        taken = {name: _found(row, columns, name, used) for name, columns in _columns(format).items()}
+    for (where, whole), values in zip(rows, every, strict=True):
+        taken = defaultdict[str, Any](lambda: None, values)
         text, history = _asked(taken["question"])
         if not text.strip():
             empty += 1
@@ -209,9 +204,9 @@ def _convert(rows: Sequence[Row], flat: Sequence[tuple[str, _Flat]], format: For
             "answerable": answerable,
         }
         key = native["id"] or f"{text}\0{native['history']}"
-        if key in grouped and (format.grade or not native["id"]):
+        if key in grouped and ("grade" in format.columns or not native["id"]):
             grouped[key]["relevant"] += entries
-            again += not format.grade
+            again += "grade" not in format.columns
         else:
             grouped[key] = native
             out.append((where, native))
@@ -239,7 +234,7 @@ def _labels(taken: Mapping[str, Any], format: Format, scale: float) -> list[dict
         contexts = _GISKARD.split(contexts)
     quotes = [_HOP.sub("", text) for text in texts(contexts)]
     found: list[dict[str, Any]] = [{"doc": source, "quote": text, "matched": True} for text in quotes]
-    if format.grade:
+    if "grade" in format.columns:
         grade = _number(taken["grade"])
         docs = texts(taken["docs"]) or texts(taken["relevant"])
         if grade is not None and docs:
@@ -326,7 +321,7 @@ def _answers(value: Any, format: Format) -> list[str]:
         if isinstance(said, str) and not kind:
             split = _ASSERTION.fullmatch(said.strip())
             kind, said = (f"{split[1] or ''}{split[2]}", split[3]) if split else ("equals", said)
-        found += texts(said) if kind in _DATA["assertions"] else []
+        found += texts(said) if kind in DATA["assertions"] else []
     return [one for one in found if not one.startswith("file://")]
 
 
@@ -371,15 +366,6 @@ def _flat(row: Mapping[str, Any], above: str = "", depth: int = DEPTH) -> _Flat:
         if isinstance(value, dict) and depth > 0:
             found |= _flat(value, written, depth - 1)
     return found
-
-
-def _columns(format: Format) -> dict[str, Names]:
-    names = [one.name for one in fields(format) if one.name not in ("name", "needs")]
-    return {name: getattr(format, name) for name in names}
-
-
-def _first(row: _Flat, columns: Names) -> Any:
-    return next((row[name][1] for name in columns if name in row and row[name][1] not in (None, "")), None)
 
 
 def _found(row: _Flat, columns: Names, name: str, used: dict[str, dict[str, None]]) -> Any:

@@ -7,6 +7,7 @@ import html
 import io
 import json
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -22,20 +23,7 @@ Row = tuple[str, dict[str, Any]]  # where it stands, for messages, and its value
 MAX_BYTES = 512 * 2**20  # of a file; of a parquet file also unpacked
 MAX_ROWS = 1_000_000
 MAX_YAML = 10 * 2**20  # bytes: PyYAML reads some 200 kB a second
-_LISTS = (
-    "data",
-    "examples",
-    "goldens",
-    "tests",
-    "questions",
-    "rows",
-    "records",
-    "items",
-    "samples",
-    "test_cases",
-    "testCases",
-    "dataset",
-)
+DATA = tomllib.loads(Path(__file__).with_name("data").joinpath("question_formats.toml").read_text("utf-8"))
 _SEPARATOR = re.compile(r"sep=(.)\r?\n")  # Excel's first line
 _TOPIC = re.compile(r"<top(?:ic)?\b([^>]*)>(.*?)(?:</top(?:ic)?>|(?=<top\b)|\Z)", re.DOTALL | re.IGNORECASE)
 _NUMBER = re.compile(r"<num>\s*(?:Number:)?\s*([^\s<]+)", re.IGNORECASE)
@@ -188,7 +176,7 @@ def _entries(value: Any) -> Sequence[Any]:
             }
             for id, query in value["queries"].items()
         ]
-    for name in _LISTS:
+    for name in DATA["lists"]:
         inner = value.get(name)
         if isinstance(inner, list) and inner and all(isinstance(one, dict) for one in inner):
             return [one["row"] if isinstance(one.get("row"), dict) else one for one in inner]
@@ -219,8 +207,7 @@ def _arrow(path: Path) -> Iterator[Row]:
             found = [row for batch in batches for row in batch.to_pylist()]
     except (pa.ArrowException, OSError) as error:
         raise BadInput(f"{path}: not an Arrow file that can be read: {error}") from None
-    for number, row in enumerate(found, 1):
-        yield f"{path} row {number}", row
+    yield from ((f"{path} row {number}", row) for number, row in enumerate(found, 1))
 
 
 def _lines(path: Path) -> Iterator[Row]:

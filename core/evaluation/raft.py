@@ -11,23 +11,16 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from core.backends.prompting.untrusted import GROUNDED, harmless, quoted
+from core.corpus.corpus import Corpus
 from core.domain.errors import BadInput
-from core.domain.types import Hit, Passage, Ranking
-from core.evaluation.dataset import Found, LabelledSet, Question, Written
+from core.domain.types import Hit
+from core.evaluation.dataset import Found, LabelledSet, Written
 
 Quotes = Mapping[str, tuple[str, ...]]  # by question
 SEEN_FROM = 2  # the grade of a label from which its quote is part of an answer
-
-
-class Searched(Protocol):
-    """The corpus methods that building RAFT examples uses."""
-
-    def by_ids(self, ids: list[str], /) -> dict[str, Passage]: ...
-
-    def search_sparse(self, text: str, k: int, /) -> Ranking: ...
 
 
 @dataclass(slots=True)
@@ -56,7 +49,7 @@ def quotes(found: Found) -> Quotes:
 
 def examples(
     labelled: LabelledSet,
-    corpus: Searched,
+    corpus: Corpus,
     said: Quotes,
     made: Made,
     *,
@@ -95,26 +88,20 @@ def examples(
         made.short += len(others) < distractors
         whole = " ".join(" ".join(p.text.split()) for p in gold)
         held = [q for q in said.get(question.id, ()) if kept and " ".join(q.split()) in whole]
-        yield _example(question, shown, [p.id for p in gold] if kept else None, held)
-
-
-def _example(
-    question: Question, shown: list[Passage], oracle: list[str] | None, held: list[str]
-) -> dict[str, Any]:
-    passages = quoted(tuple(Hit(passage, 0.0) for passage in shown))
-    reason = "".join(f"##begin_quote##{quote}##end_quote##\n" for quote in held)
-    answer = question.answers[0]
-    return {
-        "id": question.id,
-        "question": question.query.text,
-        "context": [{"id": p.id, "title": p.title, "text": p.text} for p in shown],
-        "oracle": oracle,
-        "answer": answer,
-        "quotes": held,
-        "messages": [
-            {"role": "system", "content": GROUNDED},
-            *({"role": turn.role, "content": harmless(turn.text)} for turn in question.query.history),
-            {"role": "user", "content": harmless(f"{passages}\n\nQuestion: {question.query.text}")},
-            {"role": "assistant", "content": harmless(f"{reason}##Answer: {answer}")},
-        ],
-    }
+        passages = quoted(tuple(Hit(passage, 0.0) for passage in shown))
+        reason = "".join(f"##begin_quote##{quote}##end_quote##\n" for quote in held)
+        answer = question.answers[0]
+        yield {
+            "id": question.id,
+            "question": question.query.text,
+            "context": [{"id": p.id, "title": p.title, "text": p.text} for p in shown],
+            "oracle": [p.id for p in gold] if kept else None,
+            "answer": answer,
+            "quotes": held,
+            "messages": [
+                {"role": "system", "content": GROUNDED},
+                *({"role": turn.role, "content": harmless(turn.text)} for turn in question.query.history),
+                {"role": "user", "content": harmless(f"{passages}\n\nQuestion: {question.query.text}")},
+                {"role": "assistant", "content": harmless(f"{reason}##Answer: {answer}")},
+            ],
+        }

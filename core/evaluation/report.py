@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from core.analysis.metrics import ANSWERS, ANSWERS_COMPARED, COMPARED, QUALITY, UNJUDGED, titled
-from core.domain import system
 from core.domain.ranked import qrels_lines, run_lines
 from core.evaluation import scoring, text
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.finding import compared, sentence
 from core.evaluation.outcome import Outcomes
+from core.evaluation.stored import whole_lines
 from core.evaluation.templating import render
 
 
@@ -75,11 +75,3 @@ def page(figures: Mapping[str, Any]) -> str:
         ),
         modes=[route for route in next(iter(by_mode.values()), ()) if route in routes],
     )
-
-
-def whole_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write a whole file or none: a reader never sees half of one."""
-    draft = path.with_name(f"{path.name}.tmp")
-    with draft.open("w", encoding="utf-8") as file:
-        file.writelines(lines)
-    system.replace(draft, path)

@@ -1,32 +1,49 @@
-"""Asks every question of a labelled set through the engine."""
+"""Asks every question of a labelled set through the engine, in this process or by workers."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, get_args
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
+
+from pydantic import TypeAdapter
+from pydantic_core import to_jsonable_python
 
 from core.analysis.answers import checked
 from core.analysis.run_view import below
+from core.backends import fusion_weights
+from core.backends.external import run_files
+from core.backends.workers.place import WorkPlace
+from core.corpus.helpers import Helpers
 from core.domain import outputs
+from core.domain.errors import BadInput, Cancelled, RouteScopeError, Unavailable
 from core.domain.filters import Filter
 from core.domain.machine import Machine, here
+from core.domain.needs import Need
+from core.domain.pipelines import Pipeline
 from core.domain.ranked import Ids
 from core.domain.relevance import is_unmatched
-from core.domain.types import AnswerStyle, RouteResult, Run, Span
-from core.engine.job import Job
+from core.domain.types import AnswerStyle, Query, RouteResult, Run, Span
+from core.engine.availability import missing
+from core.engine.engine import Engine
 from core.engine.request import Request
 from core.evaluation.counting import document_of
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.outcome import Asked, Outcome, Outcomes, Taken
+from core.routes.registry import add, pick, pipelines
 from core.steps.decisions import FORCED
+from core.store.codec import dumps, from_document, to_bytes, to_document, to_text
 
 if TYPE_CHECKING:
-    from core.backends.workers.place import WorkPlace
+    from core.domain.settings import Settings
     from core.evaluation.outcome import Journal
     from core.store import Store
+
 
 Progress = Callable[[int, int], None]  # (questions done, of how many)
 Ended = Callable[[], bool]  # whether to stop
@@ -49,20 +66,6 @@ class Course(TypedDict, total=False):
     workers: WorkPlace | None
 
 
-class Asks(Protocol):
-    """The engine method that asking questions uses."""
-
-    def start(self, request: Request, /) -> Job: ...
-
-
-class Elsewhere(Protocol):
-    """A place that asks questions in other processes; see core.evaluation.spread."""
-
-    def ask(
-        self, questions: Sequence[Question], plan: Plan, warn: Callable[[str], None], ended: Ended, /
-    ) -> Iterator[tuple[Question, Run, Machine]]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The plan for every question: the corpus, the routes and how they are run."""
@@ -78,7 +81,7 @@ class Plan:
 
 
 def run(
-    engine: Asks,
+    engine: Engine,
     labelled: LabelledSet,
     plan: Plan,
     *,
@@ -88,7 +91,7 @@ def run(
     warn: Callable[[str], None] = lambda _warning: None,
     ended: Ended = lambda: False,
     after: After | None = None,
-    workers: Elsewhere | None = None,
+    workers: Spread | None = None,
 ) -> tuple[Outcomes, bool]:
     """Every question's outcome, in order, and whether all were asked (False: it was `ended` or interrupted).
 
@@ -132,7 +135,7 @@ def run(
 
 
 def ask(
-    engine: Asks, question: Question, plan: Plan, warn: Callable[[str], None], ended: Ended
+    engine: Engine, question: Question, plan: Plan, warn: Callable[[str], None], ended: Ended
 ) -> Run | None:
     """Return the finished run of one question; None if it was stopped before its end."""
     request = Request(
@@ -175,16 +178,9 @@ def outcomes_of(
     on = on or here()
     own = question.id if labelled.drop_self else None
     by = {result.route: result for result in asked.results}
-    return {
-        route: replace(
-            _outcome(result, by, own, labelled, ids),
-            run=asked.id if kept else "",
-            began=asked.created,
-            machine=on.kind,
-            host=on.host,
-        )
-        for route, result in by.items()
-    }
+    where: dict[str, Any] = {"run": asked.id if kept else "", "began": asked.created}
+    where |= {"machine": on.kind, "host": on.host}
+    return {route: replace(_outcome(result, by, own, labelled, ids), **where) for route, result in by.items()}
 
 
 def _outcome(
@@ -249,29 +245,161 @@ def _asked(span: Span, run: Mapping[str, RouteResult]) -> list[Asked]:
 
 
 def _said(spans: Sequence[Span]) -> dict[str, str]:
-    """Return the class assigned to a question and the reason, the chosen route, the last SQL, and the route's
-    last decision or the reason for it.
+    """Return the class assigned to a question and the features that decided it, the route chosen for it, and
+    the last SQL.
     """
     said: dict[str, str] = {}
     for span in spans:
         if isinstance(span.output, outputs.TableResult):
             said["sql"] = span.output.sql
-        decided = _decided(span.output) if span.parent is None else ""
-        said |= {_SAID.get(span.name, "stop"): decided} if decided else {}
-        if decided and span.name == CLASSIFY and isinstance(span.output, outputs.Decision):
-            said["features"] = span.output.why
+        elif isinstance(span.output, outputs.Decision) and span.parent is None and span.name in _SAID:
+            said[_SAID[span.name]] = str(span.output.details.get("reason") or span.output.decision)
+            if span.name == CLASSIFY:
+                said["features"] = span.output.why
     return said
 
 
-def _decided(output: outputs.Output) -> str:
-    """Return the reason for the decision, else the decision, or "" without one."""
-    match output:
-        case outputs.Decision():
-            return str(output.details.get("reason") or output.decision)
-        case outputs.Grading(round=judged):
-            return (judged.reason if judged else None) or output.decision
-        case outputs.Critique() | outputs.DraftChoice() | outputs.Selection():
-            return output.reason or output.decision
-        case outputs.SegmentTree() | outputs.TableResult():
-            return output.decision
-    return ""
+TASK = f"{__name__}:asked"
+CHOSEN = ("calibrations", "routers", "evaluators", fusion_weights.FOLDER)  # folders of a home
+Answered = tuple[Question, Run, Machine]
+
+
+class Spread(Helpers):
+    """The workers of a place, started or connected to when the first question is asked."""
+
+    def __init__(self, place: WorkPlace, engine: Engine) -> None:
+        super().__init__(place, engine.settings)
+        self._engine = engine
+
+    @property
+    def pid(self) -> int | None:
+        """Return the id of the process with this machine's scheduler, or None without one."""
+        return self._pool.pid if self._pool is not None else None
+
+    def ask(
+        self, questions: Sequence[Question], plan: Plan, warn: Callable[[str], None], ended: Ended
+    ) -> Iterator[Answered]:
+        """Each question with its run and the machine it was asked on, as they come; ends early where it was
+        `ended`. Raises BadInput or Unavailable where it cannot be asked there.
+        """
+        if not questions:
+            return
+        told = self._told(plan)
+        try:
+            pool = self._open(ended)
+        except Cancelled:  # stopped before any worker was there
+            return
+        by_id = {question.id: question for question in questions}
+        calls = ((one.id, {**told, "question": to_jsonable_python(one.query)}) for one in questions)
+        for id, data in pool.each(TASK, calls, ended):
+            answer = json.loads(to_text(data))
+            for warning in answer["warnings"]:
+                warn(warning)
+            yield by_id[id], from_document(answer["run"]), Machine(**answer["machine"])
+
+    def _told(self, plan: Plan) -> dict[str, Any]:
+        """Return the part of a plan that every worker gets."""
+        known = pipelines()
+        own = [known[name] for name in plan.routes if name in known]
+        if files := [one.name for one in own if run_files.used(one.name) is not None]:
+            raise BadInput(f"route {files[0]!r} is a file of replies: evaluate it without workers")
+        given = [one for one in own if one.given == "command"]
+        if given and not self._place.local:
+            name = given[0].name
+            raise BadInput(f"route {name!r} was given on the command line; others need [external.{name}] set")
+        corpus, gaps = self._engine.corpus(plan.corpus), missing(self._engine, plan.corpus)
+        return {
+            "plan": to_jsonable_python(plan),
+            "fingerprint": corpus.fingerprint,
+            "able": sorted({need.name for _, need in _needs(plan) if need not in gaps}),
+            "chosen": _chosen(self._engine.settings.home, corpus.name),
+            "history": dict(self._engine.route_history(corpus.name)),
+            "pipelines": to_jsonable_python(given),
+        }
+
+
+def spread(place: WorkPlace | None, engine: Engine) -> AbstractContextManager[Spread | None]:
+    """Return the workers of a place while it is entered, or None for this process."""
+    return nullcontext() if place is None else Spread(place, engine)
+
+
+class _Worker(Engine):
+    """The engine of a worker process: it stores nothing, and orders routes by the history of who asks."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.histories: dict[str, Mapping[str, float]] = {}
+        self.fit: set[str] = set()  # plans that it was checked for
+
+    def route_history(self, corpus: str) -> Mapping[str, float]:
+        """As who asks has it."""
+        return self.histories.get(corpus, {})
+
+
+_workers: dict[int, tuple[Settings, _Worker]] = {}
+
+
+def asked(settings: Settings, payload: Mapping[str, Any]) -> bytes:
+    """In a worker: the run of one question with its spans, as JSON. Raises Cancelled where it is not wanted
+    any more.
+    """
+    from core.backends.workers.inside import watch
+
+    # One engine for all tasks of this process under equal settings, which are then the same object.
+    _, engine = _workers.setdefault(id(settings), (settings, _Worker(settings)))
+    plan = TypeAdapter(Plan).validate_python(payload["plan"])
+    for one in TypeAdapter(list[Pipeline]).validate_python(payload["pipelines"]):
+        add(one)
+    engine.histories[plan.corpus] = payload["history"]
+    _check(engine, plan, payload)
+    question = Question("", TypeAdapter(Query).validate_python(payload["question"]))
+    warnings: list[str] = []
+    run = ask(engine, question, plan, warnings.append, watch())
+    if run is None:
+        raise Cancelled("the question is not wanted any more")
+    answer = {"run": to_document(run), "warnings": warnings, "machine": asdict(here())}
+    return to_bytes(dumps(answer))
+
+
+def _check(engine: _Worker, plan: Plan, payload: Mapping[str, Any]) -> None:
+    """Check once per plan that this worker has everything the plan needs. Raises Unavailable with
+    instructions.
+    """
+    key = json.dumps([payload[name] for name in ("plan", "fingerprint", "able", "chosen")])
+    if key in engine.fit:
+        return
+    where = f"machine {here().host}"
+    try:
+        corpus = engine.corpus(plan.corpus)
+    except RouteScopeError as error:
+        home = engine.settings.home
+        raise Unavailable(f"{where} has no corpus {plan.corpus} in {home} ({error}); copy it there") from None
+    if corpus.fingerprint != payload["fingerprint"]:
+        there = f"fingerprint {corpus.fingerprint}, wanted {payload['fingerprint']}"
+        raise Unavailable(f"{where} has another corpus {plan.corpus} ({there}); copy the index there")
+    if _chosen(engine.settings.home, plan.corpus) != payload["chosen"]:
+        what = f"other thresholds or fitted weights for corpus {plan.corpus} in {engine.settings.home}"
+        raise Unavailable(f"{where} has {what}; copy the folders {', '.join(CHOSEN)} there")
+    engine.embedder(corpus.info.embedder)  # loaded once, and no route's own time
+    gaps = missing(engine, plan.corpus)
+    for name, need in _needs(plan):
+        if need in gaps and need.name in payload["able"]:
+            raise Unavailable(f"{where} cannot run {name}: {gaps[need]}")
+    engine.fit.add(key)
+
+
+def _chosen(home: Path, corpus: str) -> str:
+    """Return a digest of what people chose or fitted that decides how routes rank, besides parameters."""
+    digest = hashlib.sha256()
+    of_all = (home / name for name in CHOSEN[:2])
+    of_this = (home / "evaluators" / f"{corpus}.json", home / fusion_weights.FOLDER / corpus)
+    for place in (*of_all, *of_this):
+        for file in [place] if place.is_file() else sorted(place.rglob("*.json")):
+            digest.update(file.relative_to(home).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def _needs(plan: Plan) -> list[tuple[str, Need]]:
+    """Return what each of the plan's routes needs with its parameters."""
+    chosen = [(route, route.settle(plan.parameters.get(route.name, {}))) for route in pick(list(plan.routes))]
+    return [(route.name, need) for route, parameters in chosen for need in route.needed(parameters)]

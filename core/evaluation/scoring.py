@@ -142,8 +142,6 @@ def outside_remarks(
             continue
         labelled = sum(id in qrels.get(question, {}) for question, id in strange)
         judged = f"{labelled:,} of {len(strange):,} are labelled"
-        found.append(
-            f"{route}: {len(strange) / total:.1%} of its first 10 passages are not in the corpus; "
-            f"{judged}, and those without a label count as not relevant, as unjudged ones do"
-        )
+        share = f"{len(strange) / total:.1%} of its first 10 passages are not in the corpus"
+        found.append(f"{route}: {share}; {judged}, the others count as not relevant")
     return found

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 from core.corpus import variants
+from core.corpus.corpus import Corpus
 from core.corpus.table_files import QUESTIONS, databases
 from core.domain.errors import BadInput
 from core.domain.settings import PROJECT
@@ -17,8 +17,6 @@ from core.evaluation.answers import with_tables
 from core.evaluation.counting import Place
 from core.evaluation.dataset import Found, LabelledSet, Written
 from core.evaluation.labels_file import (
-    MatchedCorpus,
-    ReadCorpus,
     losses,
     notes,
     place,
@@ -73,10 +71,8 @@ def read(
         return dataset.beir(folder, split=split)
     if folder is not None and folder.is_dir() and (folder / QUESTIONS).is_file() and databases(folder):
         return with_tables(dataset.written([folder / QUESTIONS], name=corpus, split=split), folder)
-    raise BadInput(
-        f"{folder or corpus}: no questions; give a BEIR folder, a folder with a database and {QUESTIONS}, "
-        f"{' or '.join(BUILT_IN)}, or a corpus with --questions FILE"
-    )
+    kinds = f"a folder with a database and {QUESTIONS}, {' or '.join(BUILT_IN)}, or --questions FILE"
+    raise BadInput(f"{folder or corpus}: no questions; give a BEIR folder, {kinds}")
 
 
 def of_spec(spec: Spec, folder: Path | None) -> Found:
@@ -94,11 +90,7 @@ def of_spec(spec: Spec, folder: Path | None) -> Found:
     return found
 
 
-class LabelledCorpus(MatchedCorpus, ReadCorpus, Protocol):
-    """The corpus methods that tying labels needs."""
-
-
-def tie(found: Found, corpus: LabelledCorpus) -> tuple[LabelledSet, list[str]]:
+def tie(found: Found, corpus: Corpus) -> tuple[LabelledSet, list[str]]:
     """`found` with its judgements as passages of `corpus`, and remarks on it.
 
     Questions with labels of their own are graded 0-3 and count as found from grade 2, others from grade 1.
@@ -121,8 +113,6 @@ def tie(found: Found, corpus: LabelledCorpus) -> tuple[LabelledSet, list[str]]:
         said.append(f"{len(unknown)} judged ids are not in corpus {corpus.name}, such as {min(unknown)!r}")
     own = corpus.by_ids([question.id for question in labelled.questions]) if labelled.drop_self else {}
     if own := {id: one for id, one in own.items() if id not in labelled.qrels.get(id, {})}:
-        said.append(
-            f"{len(own)} question ids are also ids of passages, for example {next(iter(own))!r}: by BEIR's "
-            "rule such a passage is dropped from the results of its own question, those of --run files too"
-        )
+        some = f"{len(own)} question ids are also ids of passages, for example {next(iter(own))!r}"
+        said.append(f"{some}: by BEIR's rule such a passage is no result of its own question")
     return labelled, said

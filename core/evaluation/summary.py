@@ -18,7 +18,7 @@ from core.domain import settings
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Status
 from core.evaluation import comparison, costs, embedder_change, oracle, scoring, statistics, verdict
-from core.evaluation.answers import JUDGED_BY
+from core.evaluation.answers import EXPLAINED, JUDGED_BY
 from core.evaluation.comparison import (
     EVERY,
     SAME,
@@ -126,14 +126,7 @@ def summarise(
             for name, measure in measures(labelled.relevant_from).items()
         },
         "unjudged": UNJUDGED,
-        "statistics": {
-            "interval": "95% t+1: t interval with a pseudo-observation at each bound",
-            "difference": "the same of the mean paired difference, at the level at which Holm tests it",
-            "effect": "d_z: mean over standard deviation of the differences; superiority: wins, ties as half",
-            "detectable": "smallest difference that is shown with power 0.8",
-            "test": "exact paired sign-flip test and interval, two-sided, Holm-adjusted for each metric",
-            "alpha": statistics.ALPHA,
-        },
+        "statistics": {**EXPLAINED["statistics"], "alpha": statistics.ALPHA},
         **({"answers": JUDGED_BY} if written else {}),
         "equal": to_jsonable_python(equal),
         "decision": {"metric": HEADLINE, **decision.document()},

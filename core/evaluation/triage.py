@@ -22,11 +22,11 @@ from core.domain.relevance import is_unmatched
 from core.domain.types import Query
 from core.engine.imported import imported, question
 from core.evaluation import runner
+from core.evaluation.calibration import NO_LOOK_UP
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.labels.desk import MAX_QUESTION
 from core.evaluation.labels.feedback import negative
 from core.evaluation.labels.origins import id_of
-from core.evaluation.model_calibration import NO_LOOK_UP
 from core.steps import Memo, Steps
 from core.steps.trace import Trace
 from core.store.trace_sources.values import FEEDBACK

@@ -216,9 +216,24 @@ def decide(
             f"{named(enough[0])} is the cheapest."
         )
         return verdict("equivalent", enough, [Reason("equivalent", text, enough[0])], None)
-    reasons = _open(standing[best], passing, enough, margin, least, equivalent, named)
-    more = _more(standing[best], margin, least, equivalent) if passing else None
-    return verdict("undecided", (), reasons, more)
+    reasons, top = [], standing[best]  # why nothing is decided, the most general first
+    if top.questions < least:
+        text = f"{count(top.questions, 'scored questions')}; shipping a route takes {least}."
+        reasons.append(Reason("few-questions", text))
+    if not passing:
+        text = "No route is known to meet every limit: some cannot be determined."
+        reasons.append(Reason("open-limits", text))
+    if not top.complete:
+        text = "The routes cannot be compared with each other: the values of each question are missing."
+        reasons.append(Reason("no-question-values", text, best))
+    elif top.low <= -margin:
+        other = top.pairs[0]
+        text = f"{named(best)} may be up to {number(-other.low)} worse than {named(other.other)}."
+        reasons.append(Reason("may-be-worse", text, best, other.other))
+    if len(enough) > 1:
+        text = f"Calling routes equivalent within {number(margin)} takes {equivalent} scored questions."
+        reasons.append(Reason("few-for-equivalence", text))
+    return verdict("undecided", (), reasons, _more(top, margin, least, equivalent) if passing else None)
 
 
 def _more(best: _Standing, margin: float, least: int, equivalent: int) -> int | None:
@@ -247,36 +262,6 @@ def _ships(one: _Standing, named: Callable[[str], str]) -> Reason:
         return Reason("better-than-all", text, route)
     text = f"{named(route)} is at most {number(max(0.0, -one.low))} worse than any other route that may ship."
     return Reason("within-margin", text, route, one.pairs[0].other)
-
-
-def _open(
-    best: _Standing,
-    passing: Sequence[str],
-    enough: Sequence[str],
-    margin: float,
-    least: int,
-    equivalent: int,
-    named: Callable[[str], str],
-) -> list[Reason]:
-    """Return why nothing is decided, the most general reason first."""
-    found, route = [], best.option.route
-    if best.questions < least:
-        text = f"{count(best.questions, 'scored questions')}; shipping a route takes {least}."
-        found.append(Reason("few-questions", text))
-    if not passing:
-        text = "No route is known to meet every limit: some cannot be determined."
-        found.append(Reason("open-limits", text))
-    if not best.complete:
-        text = "The routes cannot be compared with each other: the values of each question are missing."
-        found.append(Reason("no-question-values", text, route))
-    elif best.low <= -margin:
-        other = best.pairs[0]
-        text = f"{named(route)} may be up to {number(-other.low)} worse than {named(other.other)}."
-        found.append(Reason("may-be-worse", text, route, other.other))
-    if len(enough) > 1:
-        text = f"Calling routes equivalent within {number(margin)} takes {equivalent} scored questions."
-        found.append(Reason("few-for-equivalence", text))
-    return found
 
 
 def headline(found: Verdict, named: Named, metric: str, of: str = "") -> str:
@@ -309,14 +294,10 @@ def by_values(
     options: Sequence[Option],
     values: Values,
     corrected: Mapping[tuple[str, str], Difference] | None = None,
-    *,
-    margin: float = MARGIN,
-    min_questions: int | None = None,
-    cheaper: bool = True,
-    named: Callable[[str], str] = str,
+    **rules: Any,
 ) -> Verdict:
-    """Decide which of `options` to ship by their values at each question (see
-    core.evaluation.verdict.decide). Pairs of routes in `corrected` are compared by that instead.
+    """Decide which of `options` to ship by their values at each question, and by the `rules` of `decide`.
+    Pairs of routes in `corrected` are compared by that instead.
     """
     known: dict[tuple[str, str], Difference | None] = dict(corrected or {})
 
@@ -325,15 +306,8 @@ def by_values(
             known[route, other] = pair(route, other, list(paired(values[route], values[other]).values()))
         return known[route, other]
 
-    return decide(
-        options,
-        compared,
-        margin=margin,
-        min_questions=min_questions,
-        cheaper=cheaper,
-        behind=_behind(values, [one.route for one in options], compared),
-        named=named,
-    )
+    behind = _behind(values, [one.route for one in options], compared)
+    return decide(options, compared, behind=behind, **rules)
 
 
 def plain(
@@ -347,26 +321,22 @@ def plain(
     """Decide without limits on time or cost: a route may ship if it failed on no question and is not shown to
     be worse than the baseline on a kind of question. Costs are by `prices` if all routes have theirs.
     """
-    # A price and a number of tokens cannot be compared: prices count if all routes have theirs.
-    paid: dict[str, float] | None = {}
+    lost = {one.route for one in losses(values, kinds, baseline) if one.high < 0}
+    paid: dict[str, float | None] = {}
+    failed = set(lost)
     for route in values:
         mine = [by[route] for by in outcomes.values() if route in by]
-        cost = spent(
-            sum(one.calls for one in mine),
-            sum(one.prompt_tokens for one in mine),
-            sum(one.completion_tokens for one in mine),
-            sum(one.status == "ok" for one in mine),
-            prices.get(route, (None, None)),
-        )[2]
-        paid = None if paid is None or cost is None else {**paid, route: cost}
-    lost = {one.route for one in losses(values, kinds, baseline) if one.high < 0}
+        calls, prompts = sum(one.calls for one in mine), sum(one.prompt_tokens for one in mine)
+        written, ended = sum(one.completion_tokens for one in mine), sum(one.status == "ok" for one in mine)
+        paid[route] = spent(calls, prompts, written, ended, prices.get(route, (None, None)))[2]
+        failed |= {route} if ended < len(mine) else set()
+    if None in paid.values():  # a price and a number of tokens cannot be compared
+        paid = {}
     options = []
     for route, column in values.items():
-        mine = [by[route] for by in outcomes.values() if route in by]
-        fails = route in lost or any(one.status != "ok" for one in mine)
+        cost = measured_cost(outcomes, route, paid.get(route))
         mean = fmean(column.values()) if column else None
-        measured = measured_cost(outcomes, route, (paid or {}).get(route))
-        options.append(Option(route, mean, len(column), "fails" if fails else "passes", measured))
+        options.append(Option(route, mean, len(column), "fails" if route in failed else "passes", cost))
     return by_values(options, values, named=named)
 
 

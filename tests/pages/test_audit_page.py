@@ -6,7 +6,7 @@ from core.corpus import catalogue
 from core.corpus.chunk import WHOLE
 from core.corpus.source import Source
 from core.evaluation import background, experiment, experiment_store, sets
-from core.evaluation.audit import audit, report, turning
+from core.evaluation.audit import audit, decisions
 from core.evaluation.spec import Spec
 from tests.audited import STEP, known_to, labelled_set, other_words
 from tests.fakes import ScriptedLLM
@@ -25,14 +25,14 @@ def wary(engine, monkeypatch):
     monkeypatch.setattr(sets, "read", lambda *_, **__: labelled_set())
     monkeypatch.setattr(sets, "tie", lambda found, _corpus: (found, []))
     yield engine
-    turning.own.cache_clear()
+    decisions.own.cache_clear()
 
 
 @pytest.fixture
 def made(wary, once):
     """A finished audit, "first"."""
     folder = experiment_store.place(wary.settings, "first")
-    return once(folder, "audit", lambda out: audit.perform(wary, audit.prepare(wary, SPEC)[0], out))
+    return once(folder, "audit", lambda out: audit.perform(wary, audit.prepare(wary, SPEC), out))
 
 
 def frame(app, column):
@@ -41,7 +41,7 @@ def frame(app, column):
 
 
 def test_the_tables_have_the_figures_of_the_folder(view, made):
-    document = report.read(made)
+    document = audit.read(made)
     (row,) = (one for one in document["decisions"] if one["step"] == STEP)
     app = view("evaluate.py", TAB, figure="recall@10")
     assert not app.error, shown(app)
@@ -64,7 +64,7 @@ def test_the_questions_of_a_decision_open_both_runs(view, made, wary):
     assert sorted(table["Question"]) == ["maybe qqq", "maybe zzz", "qqq"]
     assert list(table["Gain of firing"]) == [1, 1, 1]
     assert dict(zip(table["Question"], table["Fired"], strict=True))["qqq"] == "no"
-    case = next(one for one in report.read_cases(made) if one.question == "missed")
+    case = next(one for one in audit.read_cases(made) if one.question == "missed")
     evaluation = experiment_store.opened(made)
     itself, forced = (evaluation.stored(id, "missed") for id in case.runs)
     assert (len(itself.results), len(forced.results)) == (3, 1)
@@ -98,20 +98,20 @@ def test_the_form_begins_an_audit_that_can_be_stopped_and_resumed(visit, wary):
     one.cancel()
     assert one.wait(30)
     folder = experiment_store.place(wary.settings, name)
-    assert (one.error, report.read(folder)["interrupted"]) == (None, True)
+    assert (one.error, audit.read(folder)["interrupted"]) == (None, True)
     app.run()
     app.query_params["tab"] = TAB
     app.run()
     assert "The audit was stopped before its end" in html(app)
     wary.fake_llm.delay = 0
     assert background.resume(wary, name).wait(30)
-    document = report.read(folder)
+    document = audit.read(folder)
     assert not document["interrupted"]
     assert document["baseline"] == "hybrid_rrf", "what decides is no baseline of itself"
     assert [row["n"] for row in document["decisions"]] == [8]
 
 
 def test_a_damaged_audit_is_told(view, made):
-    (made / report.AUDIT).write_text("{}")
+    (made / audit.AUDIT).write_text("{}")
     app = view("evaluate.py", TAB)
     assert "is damaged: figures are missing" in shown(app)

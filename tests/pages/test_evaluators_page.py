@@ -19,9 +19,9 @@ from core.domain.outputs import (
 )
 from core.domain.types import Query, Span
 from core.engine.request import Request
+from core.evaluation.calibration import Case, calibrate
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.gold import Gold
-from core.evaluation.model_calibration import Case, calibrate
 from core.evaluation.tuning import batch_run as surveys
 from tests.fakes import MemoryCorpus, ScriptedLLM
 from tests.pages.reading import html, shown

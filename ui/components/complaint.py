@@ -12,7 +12,8 @@ from core.domain import people
 from core.domain.errors import BadInput, RouteScopeError
 from core.domain.relevance import relevant
 from core.domain.types import Passage, Run
-from core.evaluation.complaint import DEPTH, FAILURES, suggested
+from core.evaluation.dataset import FAILURES
+from core.evaluation.gold import DEPTH, suggested
 from core.evaluation.labels import run_labels
 from core.evaluation.labels.pool import store_of
 from core.evaluation.labels.run_labels import Kept, Report

@@ -15,7 +15,7 @@ from core.evaluation.labels import desk as desks
 from core.evaluation.labels import origins, pool, route_map
 from core.evaluation.labels.desk import Desk
 from core.evaluation.questions import label_set as generating
-from core.evaluation.questions.write import KINDS
+from core.evaluation.questions.generate import KINDS
 from core.evaluation.verdict import details, headline
 from core.store.labels import GRADES, Judgement, Pair
 from ui.app import account, opening, say, state

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.analysis.metrics import titled
 from core.evaluation import experiment_store, finding
-from core.evaluation.audit import report
+from core.evaluation.audit import audit
 from core.evaluation.audit.decisions import Case
 from core.evaluation.experiment_store import Evaluation
 from ui.app import say, state
@@ -56,14 +56,14 @@ FORMATS = {
 def draw(look: Look) -> None:
     """Draw it."""
     evaluation = look.evaluation
-    path = evaluation.folder / report.AUDIT
+    path = evaluation.folder / audit.AUDIT
     if not path.is_file():
         _nothing(evaluation)
         return
     document, cases = once(
         evaluation,
         *("audit", path.stat().st_mtime),
-        compute=lambda: (report.read(evaluation.folder) or {}, report.read_cases(evaluation.folder)),
+        compute=lambda: (audit.read(evaluation.folder) or {}, audit.read_cases(evaluation.folder)),
     )
     _routes(document)
     if not document["decisions"]:
@@ -88,7 +88,7 @@ def _nothing(evaluation: Evaluation) -> None:
     made = [
         name
         for name in others_of_corpus(evaluation)
-        if (experiment_store.place(settings, name) / report.AUDIT).is_file()
+        if (experiment_store.place(settings, name) / audit.AUDIT).is_file()
     ]
     if made:
         with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -106,7 +106,7 @@ def _routes(document: Mapping[str, Any]) -> None:
     ]
     stopped = ["The audit was stopped before its end; resume it for all questions."]
     show(sentences([*(stopped if document["interrupted"] else []), *(texts or ["No route was audited."])]))
-    shown = [name for name in report.SHOWN if any(row.get(name) is not None for row in routes.values())]
+    shown = [name for name in audit.SHOWN if any(row.get(name) is not None for row in routes.values())]
     tables.table(
         [
             {

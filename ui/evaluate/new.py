@@ -19,7 +19,7 @@ from core.domain.format import milliseconds
 from core.domain.needs import Need
 from core.engine.availability import missing, why_not
 from core.evaluation import background, dataset, experiment_store, sets
-from core.evaluation.audit import turning
+from core.evaluation.audit import decisions
 from core.evaluation.finding import count as counted
 from core.evaluation.labels import desk, origins
 from core.evaluation.labels.final import labelled_set
@@ -215,7 +215,7 @@ def _routes(gaps: Mapping[Need, str]) -> list[str]:
 
 def _audited(spec: Spec) -> Spec:
     """Return the specification with a decision audit, if wanted and if some route makes decisions."""
-    deciding = [name for name in spec.routes if name not in turning.BASELINES and turning.own(name)]
+    deciding = [name for name in spec.routes if name not in decisions.BASELINES and decisions.own(name)]
     if not deciding:
         return spec
     wanted = st.checkbox(
@@ -229,7 +229,7 @@ def _audited(spec: Spec) -> Spec:
     )
     if not wanted:
         return spec
-    baseline = turning.BASELINE if spec.baseline in deciding else spec.baseline
+    baseline = decisions.BASELINE if spec.baseline in deciding else spec.baseline
     return replace(spec, audit=tuple(deciding), baseline=baseline)
 
 
@@ -278,15 +278,15 @@ def _describe_spec(spec: Spec, count: int) -> str:
     newest = store.sessions(limit=1, corpus=spec.corpus) if store is not None else []
     times = _times(spec.corpus, f"{newest[0].id} {account.key()}", newest[0].status) if newest else []
     history = background.medians(times, answered=spec.answers)
-    found = background.estimate(history, spec.routes, count * spec.repeats)
-    if not found.seconds:
+    seconds, unknown = background.estimate(history, spec.routes, count * spec.repeats)
+    if not seconds:
         return "No time estimate: none of these routes has run on this corpus yet."
     together = spec.timing != "isolated" and len(spec.routes) > 1
     estimate = f"Estimated from earlier runs: {'at most ' if together else ''}about "
-    estimate += milliseconds(1000 * found.seconds)
+    estimate += milliseconds(1000 * seconds)
     estimate += ", less where routes share work." if together else "."
-    if found.unknown:
-        estimate += f" Not included, because never run here: {', '.join(map(title, found.unknown))}."
+    if unknown:
+        estimate += f" Not included, because never run here: {', '.join(map(title, unknown))}."
     return estimate
 
 

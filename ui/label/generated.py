@@ -12,7 +12,7 @@ from core.domain.format import milliseconds
 from core.evaluation.dataset import Question, State
 from core.evaluation.labels.desk import Desk
 from core.evaluation.questions import label_set, question_file
-from core.evaluation.questions.write import KINDS, Kind
+from core.evaluation.questions.generate import KINDS, Kind
 from ui.app import account, address, say, state
 from ui.app.markup import fragment, show
 from ui.app.names import named

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.evaluation import experiment_store
-from core.evaluation.complaint import FAILURES
+from core.evaluation.dataset import FAILURES
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import run_labels

@@ -1,5 +1,5 @@
 """The decision audit: would the other way have been better? Each question is asked both ways.
 
-`turning` says which routes decide, and asks again with a decision turned; `decisions` pairs what came of both
-ways and makes figures of it, `report` writes them, `audit` is all of it.
+`decisions` says which routes decide, asks again with a decision turned, and makes figures of both ways;
+`audit` is all of it, with its report.
 """

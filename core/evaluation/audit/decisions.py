@@ -1,24 +1,239 @@
-"""Pairs the results of a question as it was decided with those of the other way; the value of each kind of
-decision: precision, recall, gain when fired, price; and audited routes against the baselines.
+"""Finds the decisions that routes make by themselves, read from the steps' declarations; asks each question
+again with one of them turned; and makes figures of both ways: precision, recall, gain when fired, price.
 """
 
 from __future__ import annotations
 
+import ast
+import inspect
+import textwrap
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
 
 from core.analysis.metrics import ANSWERS
 from core.domain.needs import Family
-from core.evaluation import comparison, scoring
-from core.evaluation.audit.turning import BothWays, Turned, first_of, other_way
+from core.domain.ranked import Ids
+from core.evaluation import comparison, runner, scoring
 from core.evaluation.comparison import SAME, ByRoute, Row, counted, differences, means_of
-from core.evaluation.dataset import LabelledSet
-from core.evaluation.outcome import Asked, Outcome, Outcomes
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.outcome import Asked, Lines, Outcome, Outcomes, Taken
+from core.evaluation.runner import After, Course, Plan
 from core.evaluation.scoring import route_values
+from core.routes.declare import Route
+from core.routes.registry import routes
 from core.routes.registry import routes as every
+from core.steps import Steps
+from core.steps.decisions import ANY, Decided
+from core.steps.step import CONTRACTS
+
+if TYPE_CHECKING:
+    from core.engine.engine import Engine
+    from core.store import Store
+
+
+BASELINE = "hybrid_rrf"
+BASELINES = (BASELINE, "rerank")
+Pairs = tuple[tuple[str, str], ...]  # (the decision that fires, the decision that changes nothing)
+
+
+@cache
+def fires() -> Mapping[str, Pairs]:
+    """By the name of a step: the pairs its outcome declares (`Decided.FIRES`). Steps without any are left
+    out.
+    """
+    found: dict[str, Pairs] = {}
+    for one in CONTRACTS.values():
+        if isinstance(one.returns, type) and issubclass(one.returns, Decided) and one.returns.FIRES:
+            found[one.name] = one.returns.FIRES
+    return found
+
+
+def other_way(step: str, decision: str) -> tuple[bool, str] | None:
+    """Return whether a decision of a step fired and the decision to turn it to, or None if no pair names it.
+    A quiet decision of several pairs is turned to the first of them.
+    """
+    pairs = fires().get(step, ())
+    for fired, quiet in pairs:
+        if decision == fired or (fired == ANY and decision != quiet):
+            return True, quiet
+    return next(((False, fired) for fired, quiet in pairs if decision == quiet and fired != ANY), None)
+
+
+@cache
+def own(route: str) -> frozenset[str]:
+    """Return the deciding steps that a route's function calls, itself or through steps, and the baseline's
+    does not: whether to abstain is decided by every answer alike, and is no choice of a loop. Of the
+    baselines all are their own.
+    """
+    common = frozenset() if route in BASELINES else _called(routes()[BASELINE].function, "do")
+    return (_called(routes()[route].function, "do") - common) & fires().keys()
+
+
+def loops() -> list[Route]:
+    """Return the routes that make decisions of their own."""
+    return [route for route in routes().values() if route.name not in BASELINES and own(route.name)]
+
+
+def _called(function: Callable[..., Any], owner: str) -> frozenset[str]:
+    """Return the names of the steps that a function takes from its variable `owner`, and those that they
+    take, or functions that it hands the variable to.
+    """
+    found: set[str] = set()
+    seen: set[Callable[..., Any]] = set()
+    waiting = [(function, owner)]
+    while waiting:
+        one, variable = waiting.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        if one.__qualname__ in CONTRACTS:
+            found.add(CONTRACTS[one.__qualname__].name)
+        for node in ast.walk(_text(one)):
+            if isinstance(node, ast.Attribute) and _is(node.value, variable):
+                method = getattr(Steps, node.attr, None)
+                if inspect.isfunction(method):
+                    waiting.append((inspect.unwrap(method), "self"))
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                # a function of its module that is called with the variable
+                other = one.__globals__.get(node.func.id)
+                if inspect.isfunction(other):
+                    given = [*zip(inspect.signature(other).parameters, node.args, strict=False)]
+                    given += [(keyword.arg, keyword.value) for keyword in node.keywords if keyword.arg]
+                    waiting += [(other, name) for name, value in given if _is(value, variable)]
+    return frozenset(found)
+
+
+def _is(node: ast.AST, variable: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == variable
+
+
+@cache
+def _text(function: Callable[..., Any]) -> ast.Module:
+    return ast.parse(textwrap.dedent(inspect.getsource(function)))
+
+
+TURNED = "turned.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """A route rerun with the first decision of `step` turned from `was` to `decision`. `fired`: whether `was`
+    is the decision that intervenes.
+    """
+
+    route: str
+    step: str
+    was: str
+    decision: str
+    fired: bool
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class BothWays:
+    """All turned decisions of one question, next to the run `run` in which nothing was turned."""
+
+    run: str
+    turned: tuple[Turned, ...]
+
+
+class Turns(Lines[BothWays]):
+    """The reruns of each question, one line each."""
+
+    name = TURNED
+    adapter = TypeAdapter(BothWays)
+
+    @staticmethod
+    def well(item: BothWays) -> bool:
+        """Return whether every route that was rerun, and its answer, ended well."""
+        return all(one.outcome.status == "ok" and not one.outcome.error for one in item.turned)
+
+
+def first_of(found: Outcome, steps: Collection[str]) -> list[Taken]:
+    """Return the first decision of each of these steps."""
+    first: dict[str, Taken] = {}
+    for taken in found.decided:
+        if taken.step in steps:
+            first.setdefault(taken.step, taken)
+    return list(first.values())
+
+
+def turning(
+    engine: Engine,
+    labelled: LabelledSet,
+    plan: Plan,
+    turned: Mapping[str, Collection[str]],
+    folder: Path,
+    conditions: Mapping[str, Any],
+    stale: Sequence[str],
+    course: Course,
+) -> Callable[[Store | None], AbstractContextManager[After]]:
+    """Return the work of an evaluation next to each question; see core.evaluation.experiment.perform.
+    `turned` gives, by route, the steps whose decisions are turned. A question that was turned before, and not
+    rerun since, is not turned again. A fresh course also deletes the files `stale`, which were derived from
+    the discarded results.
+    """
+    ids, fresh = Ids(), course.get("fresh", False)
+    ended, warn = course.get("ended", lambda: False), course.get("warn", lambda _warning: None)
+
+    @contextmanager
+    def beside(runs: Store | None) -> Iterator[After]:
+        for name in stale if fresh else ():
+            (folder / name).unlink(missing_ok=True)
+        with Turns.within(folder, conditions, fresh=fresh, retry=course.get("retry", False)) as lines:
+
+            def after(question: Question, outcomes: Mapping[str, Outcome]) -> bool:
+                run = next(one.run for one in outcomes.values())
+                if question.id in lines.done and lines.done[question.id].run == run:
+                    return True
+                done = []
+                for route, steps in turned.items():
+                    found = outcomes[route]
+                    for taken in first_of(found, steps) if found.status == "ok" else ():
+                        way = other_way(taken.step, taken.decision)
+                        if way is None:
+                            continue
+                        one = again(question, route, taken, way, runs)
+                        if one is None:
+                            return False
+                        done.append(one)
+                if runs is not None:
+                    runs.flush()
+                lines.done[question.id] = BothWays(run, tuple(done))
+                lines.add(question.id, lines.done[question.id])
+                return True
+
+            yield after
+
+    def again(
+        question: Question, route: str, taken: Taken, way: tuple[bool, str], runs: Store | None
+    ) -> Turned | None:
+        fired, decision = way
+        own_parameters = {name: values for name, values in plan.parameters.items() if name == route}
+        forced = replace(plan, routes=(route,), parameters=own_parameters, forced={taken.step: decision})
+        run = None if ended() else runner.ask(engine, question, forced, warn, ended)
+        if run is None:
+            return None
+        if runs is not None:
+            runs.save(run)
+        found = runner.outcomes_of(run, question, labelled, ids, kept=runs is not None)[route]
+        return Turned(route, taken.step, taken.decision, decision, fired, found)
+
+    return beside
+
+
+def turned_in(folder: Path) -> dict[str, BothWays]:
+    """Read the turned decisions by question, or {} if nothing was."""
+    return Turns.saved(folder) if (folder / TURNED).is_file() else {}
+
 
 RANKINGS = ("ndcg@10", "recall@10")
 FIGURES = (*RANKINGS, "supported_accuracy", "correct")  # that a decision is judged by
@@ -26,6 +241,7 @@ OTHER = "decided otherwise when asked again"
 MISSED = "did not come to the decision when asked again"
 FAILED = "failed when asked again"
 Measure = Callable[[Outcomes, Sequence[str]], ByRoute]
+NOTHING: ByRoute = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,70 +270,62 @@ class Case:
         return None if self.left_out or one is None or other is None else one - other
 
 
-def measuring(
-    labelled: LabelledSet,
-    executed: Callable[[Outcomes, Sequence[str]], ByRoute] = lambda _outcomes, _names: {},
-) -> Measure:
+def measured(
+    labelled: LabelledSet, outcomes: Outcomes, names: Sequence[str], executed: ByRoute = NOTHING
+) -> ByRoute:
     """Return the measures of the outcomes of routes: their rankings where the question is labelled, their
-    answers if they gave one, and what `executed` says of database queries.
+    answers if they gave one, and what was `executed` of database queries.
     """
-
-    def measure(outcomes: Outcomes, names: Sequence[str]) -> ByRoute:
-        written, queried = scoring.measured(labelled, outcomes, names), executed(outcomes, names)
-        found: dict[str, dict[str, Row]] = {}
-        for name in names:
-            ranked = route_values(labelled, outcomes, name, metrics=RANKINGS)
-            parts: tuple[Mapping[str, Row], ...] = (ranked, written[name], queried.get(name, {}))
-            ids = dict.fromkeys(id for part in parts for id in part)
-            found[name] = {id: {k: v for part in parts for k, v in part.get(id, {}).items()} for id in ids}
-        return found
-
-    return measure
+    written, found = scoring.measured(labelled, outcomes, names), {}
+    for name in names:
+        ranked = route_values(labelled, outcomes, name, metrics=RANKINGS)
+        parts: tuple[Mapping[str, Row], ...] = (ranked, written[name], executed.get(name, {}))
+        ids = dict.fromkeys(id for part in parts for id in part)
+        found[name] = {id: {k: v for part in parts for k, v in part.get(id, {}).items()} for id in ids}
+    return found
 
 
 def cases(outcomes: Outcomes, turned: Mapping[str, BothWays], measure: Measure) -> list[Case]:
     """Return every decision that was turned, with the figures of both ways."""
     acted = measure(outcomes, list(dict.fromkeys(route for by in outcomes.values() for route in by)))
-    other: dict[str, dict[str, Outcome]] = {}
-    for question, both in turned.items():
-        # A stand-in for a route's name, under which its turned outcomes are measured.
-        other[question] = {f"{one.route}\n{one.step}": one.outcome for one in both.turned}
+    # A stand-in for a route's name, under which its turned outcomes are measured.
+    other = {
+        q: {f"{one.route}\n{one.step}": one.outcome for one in both.turned} for q, both in turned.items()
+    }
     forced = measure(other, list(dict.fromkeys(name for by in other.values() for name in by)))
     found = []
     for question, both in turned.items():
         for one in both.turned:
-            itself = outcomes.get(question, {}).get(one.route)
-            if itself is not None and itself.run == both.run:  # else it was asked again since
-                mine = acted[one.route].get(question, {})
-                others = forced[f"{one.route}\n{one.step}"].get(question, {})
-                found.append(_case(question, one, itself, mine, others))
+            itself, again = outcomes.get(question, {}).get(one.route), one.outcome
+            if itself is None or itself.run != both.run:
+                continue  # it was asked again since
+            ways = (itself, acted[one.route]), (again, forced[f"{one.route}\n{one.step}"])
+            (fired, first), (quiet, second) = ways if one.fired else ways[::-1]
+            left_out = FAILED
+            if again.status == "ok":
+                taken = next((taken for taken in again.decided if taken.step == one.step), None)
+                left_out = MISSED
+                if taken is not None and taken.forced:
+                    left_out = "" if taken.forced == one.was else OTHER
+            made = timed(fired.asked, quiet.asked, itself.began)
+            found.append(
+                Case(
+                    question,
+                    one.route,
+                    one.step,
+                    one.was,
+                    one.decision,
+                    one.fired,
+                    first.get(question, {}),
+                    second.get(question, {}),
+                    fired.calls - quiet.calls,
+                    fired.tokens - quiet.tokens,
+                    (fired.ms - quiet.ms) / 1000 if made else None,
+                    (itself.run, again.run),
+                    left_out,
+                )
+            )
     return found
-
-
-def _case(question: str, one: Turned, itself: Outcome, mine: Row, others: Row) -> Case:
-    fired, quiet = (itself, one.outcome) if one.fired else (one.outcome, itself)
-    first, second = (mine, others) if one.fired else (others, mine)
-    left_out = FAILED
-    if one.outcome.status == "ok":
-        again = next((taken for taken in one.outcome.decided if taken.step == one.step), None)
-        left_out = MISSED
-        if again is not None and again.forced:
-            left_out = "" if again.forced == one.was else OTHER
-    return Case(
-        question,
-        one.route,
-        one.step,
-        one.was,
-        one.decision,
-        one.fired,
-        first,
-        second,
-        fired.calls - quiet.calls,
-        fired.tokens - quiet.tokens,
-        (fired.ms - quiet.ms) / 1000 if timed(fired.asked, quiet.asked, itself.began) else None,
-        (itself.run, one.outcome.run),
-        left_out,
-    )
 
 
 def timed(one: Sequence[Asked], other: Sequence[Asked], since: str) -> bool:
@@ -200,9 +408,17 @@ def table(cases: Sequence[Case]) -> list[dict[str, Any]]:
             "figures": {
                 name: found for name in names if (found := _figure(some, name, tested[name].get(kind)))
             },
-            "price": _price([case for case in some if case.acted and not case.left_out]),
+            "price": {
+                "n": len(fired),
+                "calls": fmean(case.calls for case in fired) if fired else None,
+                "tokens": fmean(case.tokens for case in fired) if fired else None,
+                "seconds": fmean(seconds) if seconds else None,
+                "timed": len(seconds),
+            },
         }
         for kind, some in kinds.items()
+        for fired in [[case for case in some if case.acted and not case.left_out]]
+        for seconds in [[case.seconds for case in fired if case.seconds is not None]]
     ]
 
 
@@ -235,27 +451,10 @@ def _figure(cases: Sequence[Case], metric: str, gain: Mapping[str, Any] | None) 
     }
 
 
-def _price(fired: Sequence[Case]) -> dict[str, Any]:
-    seconds = [case.seconds for case in fired if case.seconds is not None]
-    return {
-        "n": len(fired),
-        "calls": fmean(case.calls for case in fired) if fired else None,
-        "tokens": fmean(case.tokens for case in fired) if fired else None,
-        "seconds": fmean(seconds) if seconds else None,
-        "timed": len(seconds),
-    }
-
-
 # The figure that a family of routes is to improve; of others it is what is found.
 CLAIMS: Mapping[Family, str] = {"corrective": "supported_accuracy", "structured": "correct"}
 FOUND = "recall@10"
 COMPARED = ("delta", "ci95", "n", "wins", "ties", "losses")  # of a difference that was not planned
-
-
-def claim(route: str, figures: Sequence[str]) -> str:
-    """Return the figure that a route claims to improve, of those that the baseline has."""
-    wanted = CLAIMS.get(every()[route].family, FOUND)
-    return wanted if wanted in figures else FOUND
 
 
 def route_table(
@@ -271,7 +470,8 @@ def route_table(
     names = known(values)
     rows = means_of(values, names, names)
     comparable = known({baselines[0]: values[baselines[0]]})
-    judged = {route: claim(route, comparable) for route in audited}
+    wanted = {route: CLAIMS.get(every()[route].family, FOUND) for route in audited}
+    judged = {route: name if name in comparable else FOUND for route, name in wanted.items()}
     planned = comparison.family(
         {route: differences(values, route, baselines[0], figure) for route, figure in judged.items()}
     )

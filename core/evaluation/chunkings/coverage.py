@@ -19,9 +19,10 @@ from core.domain.errors import BadInput
 from core.domain.text import TOKEN, tokens
 from core.domain.types import Passage
 from core.evaluation.dataset import Evidence, LabelledSet, Written
-from core.evaluation.labels_file import Documents, find, located, lost_id
+from core.evaluation.labels_file import find, located, lost_id
 
 if TYPE_CHECKING:
+    from core.corpus.corpus import Corpus
     from core.store import Store
 
 
@@ -38,7 +39,7 @@ KEPT = 4096  # documents whose tokens are remembered
 class Tokens:
     """The start positions of the tokens in a corpus' documents."""
 
-    def __init__(self, corpus: Documents) -> None:
+    def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
         self._starts = lru_cache(KEPT)(self._read)
 
@@ -176,7 +177,7 @@ def in_words(areas: Areas) -> str:
     return " and ".join(f"{n:,} {one if n == 1 else several}" for n, one, several in parts if n)
 
 
-def written_of(found: LabelledSet, corpus: Documents) -> tuple[Written, list[str]]:
+def written_of(found: LabelledSet, corpus: Corpus) -> tuple[Written, list[str]]:
     """Return a set whose judgements name passages or documents as one that names places in documents, so that
     it holds for any chunking; and the judged ids that the corpus lacks.
     """
@@ -199,9 +200,9 @@ def written_of(found: LabelledSet, corpus: Documents) -> tuple[Written, list[str
 
 def areas(
     found: Written,
-    corpus: Documents,
+    corpus: Corpus,
     relevant_from: int = WRITTEN_FROM,
-    original: Documents | None = None,
+    original: Corpus | None = None,
 ) -> Areas:
     """Return the relevant text of each question; words that the corpus lacks count as lost.
 
@@ -236,7 +237,7 @@ def areas(
     return placed
 
 
-def _text(corpus: Documents, document: str) -> str | None:
+def _text(corpus: Corpus, document: str) -> str | None:
     try:
         return corpus.document(document)[0].text
     except BadInput:
@@ -249,7 +250,7 @@ def _sentences(entry: Evidence) -> list[Evidence]:
     return [replace(entry, quote=quote[start:end]) for start, end in spans] or [entry]
 
 
-def following(found: Written, corpus: Documents) -> Written:
+def following(found: Written, corpus: Corpus) -> Written:
     """Return labels for another reading: a quote not whole there becomes its longest sentence there."""
     texts = {doc: _text(corpus, doc) for by in found.evidence.values() for doc in {one.doc for one in by}}
 
@@ -272,7 +273,7 @@ def ranges(found: Sequence[Area], texts: Tokens) -> list[Range]:
     ]
 
 
-def of_people(store: Store, name: str, corpus: Documents) -> tuple[Written, int, list[str]]:
+def of_people(store: Store, name: str, corpus: Corpus) -> tuple[Written, int, list[str]]:
     """Return a label set made here as places in documents, from which grade it counts, and what was lost."""
     from core.evaluation.labels import desk as desks
     from core.evaluation.labels.final import final

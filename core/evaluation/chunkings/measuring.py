@@ -56,7 +56,6 @@ class Group:
     parts: Mapping[str, Prepared]
     placed: Areas  # in the source's own corpus and its chunkings
     readings: Mapping[str, Areas]  # by corpus, the same text in other readings of the source
-    warnings: tuple[str, ...]
 
     @property
     def total(self) -> int:
@@ -108,7 +107,9 @@ def prepare(engine: Engine, spec: Spec, found: Found | None = None, folder: Path
         readings[name] = {id: found_there[id] for id in placed}
         if lost:
             said += [f"{name} lacks labelled words of {len(lost)} questions, for example {lost[0]}"]
-    return Group(whole, parts, placed, readings, tuple(said))
+    first = parts[spec.corpus]
+    parts[spec.corpus] = replace(first, warnings=(*said, *first.warnings))
+    return Group(whole, parts, placed, readings)
 
 
 def perform(
@@ -125,7 +126,7 @@ def perform(
     """
     base = group.spec.corpus
     first = group.parts[base]
-    warnings = dict.fromkeys((*group.warnings, *first.warnings))
+    warnings = dict.fromkeys(first.warnings)
     if out is not None:  # listed before the first chunking is asked, so that it can be resumed
         fresh = course.get("fresh", False)
         before = Spec.read(opened(out).spec) if (out / LABELLED).is_file() and not fresh else None

@@ -16,7 +16,7 @@ from core.domain.errors import BadInput
 from core.domain.text import tokens
 from core.evaluation import comparison, finding
 from core.evaluation.chunkings.coverage import BUDGETS, METRICS, Area, Areas
-from core.evaluation.report import whole_lines
+from core.evaluation.stored import figures_in, whole_lines
 
 if TYPE_CHECKING:
     from core.corpus.corpus import Corpus
@@ -164,18 +164,8 @@ def write(folder: Path, figures: Mapping[str, Any], values: ByChunking, placed: 
 
 
 def read(folder: Path) -> dict[str, Any] | None:
-    """Return the content of chunkings.json, or None if it does not exist. Raises BadInput if it is
-    damaged.
-    """
-    try:
-        found = json.loads((folder / FIGURES).read_text(encoding="utf-8"))
-        if {"routes", "chunkings", "best", "base", "metric"} - found.keys():
-            raise ValueError("figures are missing")
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, AttributeError) as error:
-        raise BadInput(f"the chunkings in {folder} are damaged: {error}") from None
-    return dict(found)
+    """Return the content of chunkings.json, or None if there is none. Raises BadInput if it is damaged."""
+    return figures_in(folder / FIGURES, {"routes", "chunkings", "best", "base", "metric"})
 
 
 def read_questions(folder: Path) -> tuple[dict[str, Values], dict[str, dict[str, list[Area]]]]:

@@ -103,10 +103,8 @@ def evaluations_diff(
         raise BadInput(f"metric {metric!r}: give one of {', '.join(QUALITY)}")
     pairs = list(dict.fromkeys(pairs)) or [(route, route) for route in after.routes if route in before.routes]
     if not pairs:
-        raise BadInput(
-            f"{before.name} ({', '.join(before.routes)}) and {after.name} ({', '.join(after.routes)}) have "
-            "no route in common; name one of each, A_ROUTE:B_ROUTE"
-        )
+        sides = " and ".join(f"{one.name} ({', '.join(one.routes)})" for one in (before, after))
+        raise BadInput(f"{sides} have no route in common; name one of each, A_ROUTE:B_ROUTE")
     depth = depth_of(metric)
     changed, unknown = changes(before, after)
     compared, values = [], []

@@ -22,8 +22,7 @@ from core.domain.relevance import is_unmatched
 from core.evaluation.counting import document_of
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.outcome import Outcome
-from core.evaluation.report import whole_lines
-from core.evaluation.stored import checked
+from core.evaluation.stored import checked, whole_lines
 
 if TYPE_CHECKING:
     from core.corpus.corpus import Corpus

@@ -22,7 +22,6 @@ from core.evaluation.labels import csv_format
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.final import final
-from core.evaluation.labels_file import Documents
 from core.store import Store
 from core.store.codec import to_bytes
 from core.store.labels import GRADES, Judgement, LabelStore, Pair, Pooled
@@ -143,7 +142,7 @@ class _Import:
 
 
 def import_qrels(
-    store: Store, name: str, content: bytes, file: str, annotator: str, corpus: Documents
+    store: Store, name: str, content: bytes, file: str, annotator: str, corpus: Corpus
 ) -> Imported:
     """Add TREC judgements (or BEIR's three columns with a header) to a set as those of `annotator`, all or
     none. A passage that is not in the pool is taken from `corpus`, and so is a document, to be counted once.
@@ -274,7 +273,7 @@ def _same(id: str, known: Container[str]) -> str:
     return composed(id) if id not in known and composed(id) in known else id
 
 
-def _passage(corpus: Documents, id: str, where: str) -> Passage:
+def _passage(corpus: Corpus, id: str, where: str) -> Passage:
     """Return the passage of that id, or the document as one. Raises BadInput if the corpus has neither."""
     names = (id, unquote(id))
     found = corpus.by_ids(names)

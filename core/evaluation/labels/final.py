@@ -18,7 +18,7 @@ from core.evaluation.counting import HALF, Place, on_passage, place
 from core.evaluation.dataset import Evidence, LabelledSet
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.desk import Desk
-from core.evaluation.labels_file import Documents, holding
+from core.evaluation.labels_file import holding
 from core.evaluation.question_folder import Qrels, merge
 from core.evaluation.templating import sentences
 from core.store.labels import Judgement, Pair
@@ -84,7 +84,7 @@ def final(desk: Desk) -> dict[Pair, Final]:
 
 
 def labelled_set(
-    store: Store, name: str, corpus: Documents, split: str = "all"
+    store: Store, name: str, corpus: Corpus, split: str = "all"
 ) -> tuple[LabelledSet, list[str]]:
     """Return a label set tied to the passages of `corpus` as indexed now, and remarks on it.
 
@@ -123,7 +123,7 @@ def labelled_set(
     return labelled, in_words(desk, finals, tied, corpus.name)
 
 
-def of_query(store: Store, name: str, corpus: Documents, query: Query) -> LabelledSet:
+def of_query(store: Store, name: str, corpus: Corpus, query: Query) -> LabelledSet:
     """Return what a label set has of one question as asked, tied to `corpus`; it may have no labels."""
     desk = desks.load(store, name)
     asked = tuple(one for one in desk.questions if one.query == query)
@@ -132,7 +132,7 @@ def of_query(store: Store, name: str, corpus: Documents, query: Query) -> Labell
     return LabelledSet(name, asked, tied.qrels, desk.set.relevant_from, places=tied.places)
 
 
-def tie(desk: Desk, finals: Mapping[Pair, Final], corpus: Documents) -> Tied:
+def tie(desk: Desk, finals: Mapping[Pair, Final], corpus: Corpus) -> Tied:
     """Return the grades that count as passages of `corpus` now.
 
     An id that is still there keeps its grade. Else the grade goes where the words are: to the passages of the

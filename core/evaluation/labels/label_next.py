@@ -27,8 +27,8 @@ from core.evaluation.labels.pool import DEPTH, best, ranks, texts_of
 from core.store.labels import GRADES, Judgement, LabelSet, LabelStore, Pooled, now
 
 if TYPE_CHECKING:
+    from core.corpus.corpus import Corpus
     from core.evaluation.experiment_store import Evaluation
-    from core.evaluation.labels_file import Documents
     from core.store import Store
 
 ORDER = "~"  # between an evaluation and two routes, where an address names the order
@@ -122,7 +122,7 @@ def ordered(found: Iterable[Next]) -> list[Next]:
 
 
 def begin(
-    store: Store, evaluation: Evaluation, one: str, other: str, corpus: Documents
+    store: Store, evaluation: Evaluation, one: str, other: str, corpus: Corpus
 ) -> tuple[str, tuple[str, ...]]:
     """Return the label set of an evaluation with the passages that decide between two routes in its pool, and
     the ids of its questions, the most decisive first. It is the set used by the evaluation. If its labels
@@ -217,7 +217,7 @@ def _of_sessions(store: Store, desk: Desk, one: str, other: str) -> dict[Questio
     return asked
 
 
-def _own(store: Store, evaluation: Evaluation, corpus: Documents) -> str:
+def _own(store: Store, evaluation: Evaluation, corpus: Corpus) -> str:
     """Return the set made of the evaluation's questions and judgements, made now if it is not there."""
     labelled = evaluation.labelled
     name = desks.clean_name(f"{labelled.name[:48]} {SUFFIX}", "label set")

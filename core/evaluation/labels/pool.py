@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
+from core.corpus.corpus import Corpus
 from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Passage, Query, RouteResult, Run
@@ -22,7 +23,6 @@ from core.evaluation.dataset import UNDECIDED, Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.origins import NEWEST, id_of
-from core.evaluation.labels_file import Documents
 from core.routes.registry import pick, routes
 from core.store.labels import Pooled
 
@@ -186,7 +186,7 @@ def from_evaluation(
     store: Store,
     name: str,
     evaluation: Evaluation,
-    corpus: Documents,
+    corpus: Corpus,
     *,
     names: Sequence[str] = (),
     depth: int = DEPTH,
@@ -231,7 +231,7 @@ def from_evaluation(
 
 
 def texts_of(
-    evaluation: Evaluation, corpus: Documents, wanted: Mapping[str, Collection[str]]
+    evaluation: Evaluation, corpus: Corpus, wanted: Mapping[str, Collection[str]]
 ) -> dict[str, Passage]:
     """Return the passages that are `wanted` of each question: as the corpus has them, else as the
     evaluation's runs kept them.

@@ -11,8 +11,7 @@ from reprlib import repr as short
 
 from core.domain.errors import BadInput
 from core.domain.types import Passage, Run
-from core.evaluation.complaint import FAILURES
-from core.evaluation.dataset import Complaint, Question
+from core.evaluation.dataset import FAILURES, Complaint, Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.origins import id_of
@@ -32,7 +31,7 @@ GUIDELINES = (
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A complaint about one route of a run: the `failure` (see core.evaluation.complaint.FAILURES), the
+    """A complaint about one route of a run: the `failure` (see core.evaluation.dataset.FAILURES), the
     person `who` reported it, the missing `passage`, the right `answer` and a `note`, if they are known.
     """
 

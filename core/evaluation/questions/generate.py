@@ -1,30 +1,289 @@
-"""Generates questions with labels: passages are drawn, spread evenly over documents and topics, questions
-written about them, checked, and kept.
+"""Generates questions with labels: passages are drawn, spread evenly over documents and topics, a model
+writes about each, and the question is checked, and kept or dropped with the reason.
 """
 
 from __future__ import annotations
 
+import hashlib
 import random
 import re
 import threading
+import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from core.backends import calibrations
+from core.backends.base import LLM, Completion, Embedder, LLMRequest
+from core.backends.llm.text import looks_refused
+from core.backends.prompting import prompts
+from core.backends.prompting.citations import sentences
+from core.backends.prompting.replies import first_line
+from core.backends.prompting.untrusted import quoted
 from core.corpus.corpus import Corpus
 from core.domain.errors import BadInput, Cancelled, ModelFailed, ModelTimedOut, Unavailable
+from core.domain.fusion import rrf
+from core.domain.types import Hit, Passage, Ranking
 from core.evaluation.questions import question_file
 from core.evaluation.questions.question_file import Line
-from core.evaluation.questions.write import KINDS, Drawn, Dropped, Kind, Writer, terms
+from core.steps.grade import yes_or_no
 
 if TYPE_CHECKING:
     from core.engine.engine import Engine
+
+
+FEWEST_WORDS, MOST_WORDS = 4, 40  # of a question
+ALIKE = 0.8  # Jaccard of the terms of two questions from which they are the same question
+COPIED = 0.8  # share of a question's words that stand in the passage in a row
+SHARED = 0.34  # share of a question's terms that its passage has too, at most, for a vocabulary mismatch
+_POINTS = re.compile(r"\b(?:the|this|these|that) (?:passage|document|text|article|excerpt|section)s?\b", re.I)
+_WORDS = re.compile(r"\w+")
+
+
+def form(question: str, passages: Sequence[str]) -> str:
+    """Return the fault of a question's form, or "" if it has none."""
+    count = len(_WORDS.findall(question))
+    if not question.rstrip().endswith(("?", "？", "؟")):
+        return "not a question"
+    if not FEWEST_WORDS <= count <= MOST_WORDS and question.isascii():
+        return f"not {FEWEST_WORDS} to {MOST_WORDS} words long"
+    if _POINTS.search(question):
+        return "points at the passage"
+    if any(copied(question, passage) for passage in passages):
+        return "copies its passage"
+    if any(unlike(question, passage) for passage in passages):
+        return "in another language than its passage"
+    return ""
+
+
+def copied(question: str, passage: str) -> bool:
+    """Return whether most of a question's words occur consecutively in the passage."""
+    asked, said = _WORDS.findall(question.casefold()), _WORDS.findall(passage.casefold())
+    size = max(FEWEST_WORDS, round(COPIED * len(asked)))
+    runs = {tuple(said[at : at + size]) for at in range(len(said) - size + 1)}
+    return any(tuple(asked[at : at + size]) in runs for at in range(len(asked) - size + 1))
+
+
+def unlike(question: str, passage: str) -> bool:
+    """Return whether a question is in another script than its passage, or by its stop words in another
+    language.
+    """
+    if _script(question) != _script(passage):
+        return True
+    first, second = _language(question), _language(passage)
+    return first is not None and second is not None and first != second
+
+
+def shared(question: str, passages: Sequence[str], corpus: Corpus) -> float:
+    """Return the share of a question's terms that its passages have too, 0 to 1."""
+    asked, there = terms(question, corpus), set().union(*(terms(text, corpus) for text in passages))
+    return len(asked & there) / len(asked) if asked else 1.0
+
+
+def terms(text: str, corpus: Corpus) -> set[str]:
+    """Return the terms of a text as BM25 sees them."""
+    return {term for term, _ in corpus.terms(text)}
+
+
+def same(asked: Collection[str], before: Mapping[str, Collection[str]]) -> str:
+    """Return the id of the earlier question that is the same but for a few words, or "" for none; both by
+    terms.
+    """
+    for id, other in before.items():
+        union = len(set(asked) | set(other))
+        if union and len(set(asked) & set(other)) / union >= ALIKE:
+            return id
+    return ""
+
+
+def rank(ranking: Ranking, ids: Collection[str]) -> int | None:
+    """Return the rank, from 1, of the first hit among `ids`, or None if it does not exist."""
+    return next((at for at, hit in enumerate(ranking, 1) if hit.passage.id in ids), None)
+
+
+def _script(text: str) -> str:
+    """Return the script that most letters are of, by the first word of their Unicode names; Kana and Han are
+    one.
+    """
+    counted = Counter(_named(char) for char in text[:2000] if char.isalpha())
+    return counted.most_common(1)[0][0] if counted else ""
+
+
+@cache
+def _named(char: str) -> str:
+    first = unicodedata.name(char, "").split(" ")[0]
+    return "CJK" if first in ("HIRAGANA", "KATAKANA") else first
+
+
+@cache
+def _stop_words() -> dict[str, frozenset[str]]:
+    import Stemmer
+
+    from core.backends.terms import analyzer
+
+    found = {name: frozenset(analyzer(name).stop_words) for name in Stemmer.algorithms()}
+    return {name: words for name, words in found.items() if words}
+
+
+def _language(text: str) -> str | None:
+    """Return the language with the most stop words in a text, if it leads clearly; else None."""
+    words = _WORDS.findall(text.casefold())[:400]
+    counted = Counter({name: sum(word in stops for word in words) for name, stops in _stop_words().items()})
+    (best, most), (_, second) = counted.most_common(2)
+    return best if most >= 3 and most >= 1.5 * second else None
+
+
+Kind = Literal["plain", "vocabulary_mismatch", "comparison", "exact_identifier", "no_answer"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+PROMPTS: Mapping[Kind, prompts.Prompt] = {
+    "plain": prompts.PLAIN,
+    "vocabulary_mismatch": prompts.VOCABULARY,
+    "comparison": prompts.COMPARISON,
+    "exact_identifier": prompts.IDENTIFIER,
+    "no_answer": prompts.UNANSWERABLE,
+}
+GRAMMAR = 'root ::= [^\\n?]{12,240} "?"'
+SEARCHED = 50  # hits of each cheap route in which the passage has to be found
+OTHERS = 2  # other passages that are asked whether they answer it, too
+NEAR, FAR = 0.95, 0.3  # cosines between which a passage is compared with another document's
+WRITTEN, ANSWER = 60, 40  # tokens of a question, and of its answer
+NOT_STATED = "not stated"
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A passage to ask about, its row in the corpus, and an identifier in it, "" if it has no identifier."""
+
+    row: int
+    passage: Passage
+    identifier: str = ""
+
+
+class Dropped(Exception):
+    """A question is not kept, and why."""
+
+
+@dataclass(slots=True)
+class Writer:
+    """The corpus and models that questions are written and checked with. `ms` adds up the model's calls, as
+    they took when made.
+    """
+
+    corpus: Corpus
+    llm: LLM
+    embedder: Embedder
+    threshold: float  # of P(Yes) that passages answer a question
+    timeout: float
+    cancel: threading.Event
+    ms: float = 0.0
+    calls: int = 0
+    before: dict[str, set[str]] = field(default_factory=dict)  # terms of earlier questions by id
+
+    def write(self, kind: Kind, drawn: Drawn) -> dict[str, Any]:
+        """Return a question as a line of a questions file, without who made it. Raises Dropped, and what the
+        model's client raises.
+        """
+        hits = self._about(kind, drawn)
+        shown = quoted(hits)
+        asked = self._ask(PROMPTS[kind], WRITTEN, GRAMMAR, passages=shown, identifier=drawn.identifier)
+        text = first_line(asked.text)
+        texts = [f"{hit.passage.title}\n{hit.passage.text}" for hit in hits]
+        own, common = terms(text, self.corpus), shared(text, texts, self.corpus)
+        if wrong := form(text, texts):
+            raise Dropped(wrong)
+        if kind == "exact_identifier" and drawn.identifier.casefold() not in text.casefold():
+            raise Dropped("does not name the identifier")
+        if kind == "vocabulary_mismatch" and common > SHARED:
+            raise Dropped("shares too many words with its passage")
+        if same(own, self.before):
+            raise Dropped("the same as an earlier question")
+        words = self.corpus.search_sparse(text, SEARCHED)
+        near = self.corpus.search_dense(np.asarray(self.embedder.embed_query(text)), SEARCHED)
+        found = {"bm25": words, "dense": near, "hybrid": rrf((words, near))[:SEARCHED]}
+        ids = [hit.passage.id for hit in hits]
+        noted: dict[str, Any] = {"shared terms": round(common, 2)}
+        if kind == "no_answer":
+            sure = self._yes(text, found["hybrid"][:3]) if found["hybrid"] else 0.0
+            if sure >= self.threshold:
+                raise Dropped("the documents may answer it")
+            noted["P(yes) of the top passages"] = round(sure, 3)
+            labels: dict[str, Any] = {"relevant": [], "answerable": False}
+        else:
+            answer = first_line(
+                self._ask(prompts.SHORT_ANSWER, ANSWER, "", passages=shown, question=text).text
+            )
+            if not answer or NOT_STATED in answer.casefold():
+                raise Dropped("its passage does not answer it, says the model")
+            sure = self._yes(text, hits)
+            if sure < self.threshold:
+                raise Dropped(f"P(yes) that its passage answers it is below {self.threshold:.2f}")
+            ranks = {name: rank(ranking, ids) for name, ranking in found.items()}
+            if all(rank is None for rank in ranks.values()):
+                raise Dropped(f"no route finds its passage among the first {SEARCHED}")
+            easy = all(rank == 1 for rank in ranks.values())
+            noted |= {"P(yes)": round(sure, 3), "ranks": ranks, "easy": easy}
+            others = [hit for hit in found["hybrid"] if hit.passage.id not in ids][:OTHERS]
+            also = [hit.passage.id for hit in others if self._yes(text, (hit,)) >= self.threshold]
+            if len(others) == OTHERS == len(also):
+                raise Dropped("other passages answer it too")
+            noted["other passages that answer it"] = also
+            labels = {"answer": answer, "relevant": [_label(hit.passage, answer) for hit in hits]}
+        digest = hashlib.sha256(" ".join(text.split()).encode()).hexdigest()[:10]
+        id = f"g-{kind.replace('_', '-')}-{digest}"
+        self.before[id] = own
+        line = {"id": id, "text": text, "mode": kind, **labels}
+        return line | {"checks": noted, "passages": ids, "prompt": PROMPTS[kind].name}
+
+    def _about(self, kind: Kind, drawn: Drawn) -> Ranking:
+        if kind == "exact_identifier" and not drawn.identifier:
+            raise Dropped("the passage has no identifier")
+        first = Hit(drawn.passage, 1.0)
+        if kind != "comparison":
+            return (first,)
+        for hit in self.corpus.search_dense(self.corpus.vectors([drawn.row])[0], 20):
+            if hit.passage.doc_id != drawn.passage.doc_id and FAR <= hit.score < NEAR:
+                return first, Hit(hit.passage, 1.0)
+        raise Dropped("no passage of another document is about the like")
+
+    def _yes(self, text: str, hits: Ranking) -> float:
+        reply = self._ask(prompts.EVIDENCE, 1, "", top_logprobs=10, passages=quoted(hits), question=text)
+        found = yes_or_no(reply)
+        if found is None:
+            raise Dropped(f"neither Yes nor No but {reply.text[:40]!r}")
+        return found.of["yes"]
+
+    def _ask(
+        self, prompt: prompts.Prompt, max_tokens: int, grammar: str, top_logprobs: int = 0, **values: str
+    ) -> Completion:
+        request = LLMRequest(
+            prompt.name,
+            prompt.fill(values),
+            max_tokens,
+            top_logprobs=top_logprobs,
+            grammar=grammar,
+            reuse_prefix=True,
+        )
+        reply = self.llm.complete(request, timeout=self.timeout, cancel=self.cancel)
+        self.ms, self.calls = self.ms + reply.ms, self.calls + 1
+        if not top_logprobs and looks_refused(reply.text):
+            raise Dropped("the model refused")
+        return reply
+
+
+def _label(passage: Passage, answer: str) -> dict[str, Any]:
+    """Return the place of the answer in the document: the sentence that has it word for word, else the
+    passage.
+    """
+    wanted = " ".join(answer.casefold().split()).strip(" .\"'")
+    said = [one for one in sentences(passage.text) if one in passage.text]
+    holding = [one for one in said if wanted and wanted in " ".join(one.casefold().split())]
+    return {"doc": passage.doc_id, "grade": 3, "quote": holding[0] if holding else passage.text}
 
 
 LEAST_WORDS = 15  # in a passage: with fewer there is nothing to ask
@@ -167,29 +426,16 @@ def generate(
         writer.before[line["id"]] = terms(line["text"], corpus)
     with question_file.changed(out) as lines:  # before the first minute is spent: can it be written?
         found.lines = list(lines)
-    _fill(writer, found, out, count, passages(corpus, seed), kinds, progress)
-    progress(len(found.lines), count)
-    return found
-
-
-def _fill(
-    writer: Writer,
-    found: Generated,
-    out: Path,
-    count: int,
-    passages: Iterator[Drawn],
-    kinds: Sequence[Kind],
-    progress: Progress,
-) -> None:
+    drawn_from = passages(corpus, seed)
     turn, futile, failed = cycle(kinds), 0, 0
     waiting: list[Kind] = []
     recent: Counter[str] = Counter()
     while len(found.lines) < count:
         progress(len(found.lines), count)
-        drawn = next(passages, None)
+        drawn = next(drawn_from, None)
         if drawn is None:
             found.ended = "every passage has been asked about"
-            return
+            break
         kind = waiting.pop(0) if waiting else next(turn)
         if kind == "exact_identifier" and not drawn.identifier and len(kinds) > 1:
             waiting.append(kind)  # for the next passage
@@ -199,7 +445,7 @@ def _fill(
             written = writer.write(kind, drawn)
         except Cancelled:
             found.ended = "stopped by the user"
-            return
+            break
         except Dropped as reason:
             found.dropped[str(reason)] += 1
             recent[str(reason)] += 1
@@ -226,4 +472,6 @@ def _fill(
                 f"{futile} questions in a row were dropped ({reasons}): {writer.llm.model} may not be up to"
                 f" these documents; try another model, other kinds, or write questions by hand"
             )
-            return
+            break
+    progress(len(found.lines), count)
+    return found

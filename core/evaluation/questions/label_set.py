@@ -20,9 +20,8 @@ from core.domain.types import Query
 from core.evaluation import dataset, sets
 from core.evaluation.dataset import STATES, Question, State
 from core.evaluation.labels import desk as desks
-from core.evaluation.questions.generate import Generated, generate
+from core.evaluation.questions.generate import Generated, Kind, generate
 from core.evaluation.questions.question_file import Line, Overtaken, read, reviewed
-from core.evaluation.questions.write import Kind
 from core.store import Store
 from core.store.labels import Judgement, LabelSet, LabelStore, Pooled, now
 

@@ -11,7 +11,6 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -117,14 +116,9 @@ def line_of(written: Mapping[str, Any], by: str, seconds: float, calls: int) -> 
     """Return a written question as a line of a file, with its author."""
     kept = {name: value for name, value in written.items() if name not in ("checks", "passages", "prompt")}
     checks = {**written["checks"], "seconds": round(seconds, 2), "calls": calls}
-    made = Generated(
-        by,
-        written["prompt"],
-        datetime.now(UTC).isoformat(timespec="seconds"),
-        tuple(written["passages"]),
-        checks,
-    )
-    return {**kept, "generated": {**asdict(made), "passages": list(made.passages)}}
+    made = {"by": by, "prompt": written["prompt"], "made": datetime.now(UTC).isoformat(timespec="seconds")}
+    made |= {"passages": list(written["passages"]), "checks": checks, "state": "proposed", "reviewer": ""}
+    return {**kept, "generated": made}
 
 
 def block(questions: Iterable[Question]) -> dict[str, Any]:

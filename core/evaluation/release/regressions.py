@@ -15,10 +15,10 @@ from core.domain.ranked import Ids
 from core.domain.types import AnswerStyle
 from core.evaluation import experiment_store
 from core.evaluation.answers import Given, correct
-from core.evaluation.complaint import DEPTH
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.finding import count, listed
+from core.evaluation.gold import DEPTH
 from core.evaluation.outcome import Outcome
 from core.evaluation.release.measured import Measured
 

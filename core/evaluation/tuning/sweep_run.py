@@ -11,8 +11,7 @@ from core.domain.errors import BadInput
 from core.domain.types import Scored
 from core.engine.availability import missing
 from core.evaluation.experiment_store import stamp
-from core.evaluation.runner import Elsewhere, Plan, run
-from core.evaluation.spread import spread
+from core.evaluation.runner import Plan, Spread, run, spread
 from core.evaluation.tuning.sweep_subject import Point, Subject
 from core.routes.registry import pick
 
@@ -81,7 +80,7 @@ class Running(BackgroundJob):
                     break
                 self._ask(point, ids, elsewhere)
 
-    def _ask(self, point: Point, ids: Sequence[str], elsewhere: Elsewhere | None) -> None:
+    def _ask(self, point: Point, ids: Sequence[str], elsewhere: Spread | None) -> None:
         subject, before = self.subject, self.finished
         wanted, route = set(ids), subject.route
         asked = tuple(q for q in subject.labelled.questions if q.id in wanted)

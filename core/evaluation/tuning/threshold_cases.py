@@ -19,7 +19,7 @@ from core.evaluation.answers import Given, correct
 from core.evaluation.calibration import Acts
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.experiment_store import RUNS, Evaluation
-from core.evaluation.labels_file import survived
+from core.evaluation.labels_file import survives
 from core.evaluation.raft import quotes as quotes_of
 from core.evaluation.tuning.batch_run import MODELS
 from core.evaluation.tuning.sweep_subject import Progress, results
@@ -306,7 +306,7 @@ def _stripped(asked: _Asked) -> Iterator[Target]:
 def _of_quote(text: str, quotes: Sequence[str]) -> bool:
     plain = " ".join(text.split())
     whole = any(plain in " ".join(quote.split()) for quote in quotes) if plain else False
-    return whole or any(survived(quotes, [text]))
+    return whole or survives(quotes, text)
 
 
 def gathered(settings: Settings, evaluation: Evaluation, progress: Progress = lambda _, __: None) -> Found:

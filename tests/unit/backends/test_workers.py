@@ -847,14 +847,13 @@ def test_no_page_sets_a_scheduler(tmp_path):
 
 def test_files_of_replies_and_pipelines_of_the_command_line_stay_here(engine, monkeypatch):
     from core.domain.pipelines import Pipeline
-    from core.evaluation.runner import Plan
-    from core.evaluation.spread import Spread
+    from core.evaluation.runner import Plan, Spread
 
     own = Pipeline("mine", "http", "http://127.0.0.1:1/search", given="command")
-    monkeypatch.setattr("core.evaluation.spread.pipelines", lambda: {"mine": own})
+    monkeypatch.setattr("core.evaluation.runner.pipelines", lambda: {"mine": own})
     plan = Plan("support", ("mine",))
     with pytest.raises(BadInput, match=r"\[external\.mine\]"):
         Spread(WorkPlace(scheduler="tcp://a:1"), engine)._told(plan)
-    monkeypatch.setattr("core.evaluation.spread.run_files.used", lambda _: object())
+    monkeypatch.setattr("core.evaluation.runner.run_files.used", lambda _: object())
     with pytest.raises(BadInput, match="is a file of replies: evaluate it without workers"):
         Spread(WorkPlace(2), engine)._told(plan)

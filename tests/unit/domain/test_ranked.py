@@ -11,7 +11,7 @@ from core.domain.ranked import Ids
 from core.domain.types import Hit, Passage, Query, RouteResult, Run
 from core.evaluation import runner
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.outcome import Journal, outcomes_of
+from core.evaluation.outcome import Journal
 from core.evaluation.runner import Plan
 from core.store import Store
 
@@ -86,7 +86,7 @@ def test_what_an_evaluation_keeps_of_a_question_is_small(tmp_path):
     assert len(outcomes) == count
     assert kept < 100_000  # 7,000 questions: 0.7 GB
     tracemalloc.start()
-    again = outcomes_of(tmp_path / "questions.jsonl")
+    again = Journal.saved(tmp_path)
     opened, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert again == outcomes

@@ -19,10 +19,9 @@ from core.domain.settings import PROJECT, Settings
 from core.domain.types import Query
 from core.engine import engine as engine_module
 from core.engine.request import Request
-from core.evaluation.audit import audit, decisions, report, turning
-from core.evaluation.audit.decisions import MISSED, OTHER, Case, measuring, timed
+from core.evaluation.audit import audit, decisions
+from core.evaluation.audit.decisions import MISSED, OTHER, BothWays, Case, Turned, measured, timed, turned_in
 from core.evaluation.audit.decisions import cases as paired
-from core.evaluation.audit.turning import BothWays, Turned, read
 from core.evaluation.dataset import Question
 from core.evaluation.experiment_store import opened
 from core.evaluation.outcome import Asked, Outcome, Taken
@@ -39,12 +38,11 @@ def wary(tmp_path, monkeypatch):
     """An engine that knows the route of these tests."""
     known_to(monkeypatch)
     yield engine(tmp_path / "home")
-    turning.own.cache_clear()
+    decisions.own.cache_clear()
 
 
 def audited(engine, out, spec=SPEC, **more):
-    ready, said = audit.prepare(engine, spec, labelled_set())
-    return audit.perform(engine, ready, out, said=said, **more)
+    return audit.perform(engine, audit.prepare(engine, spec, labelled_set()), out, **more)
 
 
 def the_row(figures, step=STEP):
@@ -94,8 +92,8 @@ def test_routes_stand_beside_both_baselines_with_one_planned_comparison(wary, tm
 
 def test_every_figure_can_be_made_again_of_the_folder(wary, tmp_path):
     figures = audited(wary, tmp_path / "out")
-    assert report.read(tmp_path / "out") == json.loads(json.dumps(figures))
-    found = report.read_cases(tmp_path / "out")
+    assert audit.read(tmp_path / "out") == json.loads(json.dumps(figures))
+    found = audit.read_cases(tmp_path / "out")
     assert decisions.table(found) == figures["decisions"]
     gains = {case.question: case.gain("recall@10") for case in found}
     assert gains == {
@@ -109,7 +107,7 @@ def test_every_figure_can_be_made_again_of_the_folder(wary, tmp_path):
         "quiet and tied": 0,
     }
     assert [case.question for case in found if case.acted] == FIRED
-    rows = [json.loads(line) for line in (tmp_path / "out" / report.BY_ROUTE).read_text().splitlines()]
+    rows = [json.loads(line) for line in (tmp_path / "out" / audit.BY_ROUTE).read_text().splitlines()]
     of_route = [row["routes"]["wary"]["recall@10"] for row in rows if row["routes"]["wary"]]
     assert sum(of_route) / len(of_route) == figures["routes"]["wary"]["recall@10"]
 
@@ -120,7 +118,7 @@ def test_the_runs_of_both_ways_are_kept_and_say_what_was_forced(wary, tmp_path):
     from core.store import Store
 
     audited(wary, tmp_path / "out")
-    case = next(one for one in report.read_cases(tmp_path / "out") if one.question == "missed")
+    case = next(one for one in audit.read_cases(tmp_path / "out") if one.question == "missed")
     with closing(Store(tmp_path / "out" / "runs.sqlite")) as store:
         itself, other = (
             next(result for result in store.load(id).results if result.route == "wary") for id in case.runs
@@ -128,7 +126,7 @@ def test_the_runs_of_both_ways_are_kept_and_say_what_was_forced(wary, tmp_path):
     first, second = (next(span for span in result.spans if span.name == STEP) for result in (itself, other))
     assert (first.output.decision, first.attributes) == ("keep", {})
     assert (second.output.decision, second.attributes) == ("search again", {"forced": "keep"})
-    outcome = read(tmp_path / "out")["missed"].turned[0].outcome
+    outcome = turned_in(tmp_path / "out")["missed"].turned[0].outcome
     assert outcome.decided == (Taken(STEP, "search again", forced="keep"),)
     assert opened(tmp_path / "out").outcomes["missed"]["wary"].decided == (Taken(STEP, "keep"),)
 
@@ -155,22 +153,22 @@ def test_a_claim_is_a_figure_that_the_baseline_has(wary, tmp_path):
 
 
 def test_pairs_name_decisions_of_their_steps():
-    assert turning.fires(), "some step declares which of its decisions fire"
-    assert turning.fires()["act on the grades"][0] == ("knowledge gap", "go on without the web")
+    assert decisions.fires(), "some step declares which of its decisions fire"
+    assert decisions.fires()["act on the grades"][0] == ("knowledge gap", "go on without the web")
 
 
 def test_a_step_is_found_in_what_the_route_hands_its_steps_to(wary):
-    assert turning.own("wary") == {STEP}
+    assert decisions.own("wary") == {STEP}
 
 
 def test_what_every_answer_decides_is_no_decision_of_a_loop():
-    assert "is the answer in the passages" in turning.own("hybrid_rrf")
-    assert "act on the grades" in turning.own("crag")
-    names = [route.name for route in turning.loops()]
+    assert "is the answer in the passages" in decisions.own("hybrid_rrf")
+    assert "act on the grades" in decisions.own("crag")
+    names = [route.name for route in decisions.loops()]
     assert "crag" in names
     assert not {"hybrid_rrf", "rerank", "bm25", "dense"} & set(names)
-    for route in turning.loops():
-        assert "is the answer in the passages" not in turning.own(route.name)
+    for route in decisions.loops():
+        assert "is the answer in the passages" not in decisions.own(route.name)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +176,7 @@ def test_what_every_answer_decides_is_no_decision_of_a_loop():
     [("search again", (True, "keep")), ("keep", (False, "search again")), ("give up", None)],
 )
 def test_a_decision_is_turned_to_the_other_of_its_pair(wary, decision, wanted):
-    assert turning.other_way(STEP, decision) == wanted
+    assert decisions.other_way(STEP, decision) == wanted
     assert decision in ways(Doubt)
 
 
@@ -189,7 +187,7 @@ def test_crag_runs_the_way_it_is_forced(tmp_path, decision):
     made = engine(tmp_path, web=web, web_search="snapshot" if web else "none")
     low = 0.01 if decision == "add the web" else 0.5  # no passage of the corpus has .1, the page has .8
     seen = {}
-    for forced in (decision, dict(turning.fires()["act on the grades"])[decision]):
+    for forced in (decision, dict(decisions.fires()["act on the grades"])[decision]):
         request = Request(
             Query("How far away is the moon?"),
             "tiny",
@@ -218,7 +216,7 @@ def test_crag_runs_the_way_it_is_forced(tmp_path, decision):
 def test_a_route_runs_either_way_of_a_pair(tmp_path, route, step):
     replies = {"evidence": "0.9", "answer": "Said [1].", "sql": "SELECT name FROM items", "hyde": "customs"}
     made = FakeEngine(tmp_path, llm=ScriptedLLM(replies))
-    ((fired, quiet),) = turning.fires()[step]
+    ((fired, quiet),) = decisions.fires()[step]
     found = []
     for forced in (fired, quiet):
         request = Request(Query("fragile items"), "tiny", (route,), answers="all", forced={step: forced})
@@ -336,10 +334,12 @@ def test_what_is_measured_of_database_queries_is_a_figure_too():
     itself = Outcome("ok", 1.0, run="r", decided=(Taken("s", "x"),))
     again = Outcome("ok", 1.0, decided=(Taken("s", "y", forced="x"),))
     both = {"better": BothWays("r", (Turned("a", "s", "x", "y", True, again),))}
-    executed = lambda outcomes, names: {  # noqa: E731
-        name: {id: {"execution_accuracy": float(name == "a")} for id in outcomes} for name in names
-    }
-    found = paired({"better": {"a": itself}}, both, measuring(labelled_set(), executed))
+
+    def measure(outcomes, names):
+        rows = {name: {id: {"execution_accuracy": float(name == "a")} for id in outcomes} for name in names}
+        return measured(labelled_set(), outcomes, names, rows)
+
+    found = paired({"better": {"a": itself}}, both, measure)
     (row,) = decisions.table(found)
     assert row["figures"]["execution_accuracy"]["gain"]["delta"] == 1.0
     assert row["figures"]["recall@10"]["tied"] == 1, "neither found anything"
@@ -347,12 +347,12 @@ def test_what_is_measured_of_database_queries_is_a_figure_too():
 
 def test_a_question_that_was_asked_anew_since_counts_once(wary, tmp_path):
     audited(wary, tmp_path / "out")
-    before = read(tmp_path / "out")
+    before = turned_in(tmp_path / "out")
     journal = tmp_path / "out" / "questions.jsonl"
     lines = journal.read_text().splitlines(keepends=True)
     journal.write_text("".join(line for line in lines if json.loads(line).get("question") != "missed"))
     row = the_row(audited(wary, tmp_path / "out"))
-    after = read(tmp_path / "out")
+    after = turned_in(tmp_path / "out")
     assert row["n"] == 8
     assert after["missed"].run != before["missed"].run
     assert all(after[id] == before[id] for id in ASKED if id != "missed")
@@ -395,7 +395,7 @@ def test_a_killed_audit_goes_on_where_it_was(wary, tmp_path, at):
     command = [sys.executable, "-c", KILLED, str(tmp_path), str(out), str(at)]
     ended = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
-    assert not (out / report.AUDIT).exists()
+    assert not (out / audit.AUDIT).exists()
     counting = Counting(wary)
     figures = audited(wary, out)
     assert len(counting.asked) == 16 - (at - 1)
@@ -416,7 +416,7 @@ def test_a_stopped_audit_has_the_figures_of_what_was_asked(wary, tmp_path):
     figures = audited(wary, tmp_path / "out", ended=lambda: len(counting.asked) >= 5)
     assert (figures["interrupted"], figures["queries"]) == (True, 3)
     assert the_row(figures)["n"] == 2, "the third was not yet asked the other way"
-    assert "Stopped before its end" in (tmp_path / "out" / report.TABLES).read_text()
+    assert "Stopped before its end" in (tmp_path / "out" / audit.TABLES).read_text()
     assert the_row(audited(wary, tmp_path / "out"))["n"] == 8
     assert len(counting.asked) == 16
 
@@ -447,21 +447,21 @@ def test_what_cannot_be_audited_is_told_before_anything_is_asked(wary, tmp_path)
         audit.prepare(wary, replace(SPEC, audit=("confidence",)), labelled_set())
     with pytest.raises(Unavailable, match="answers cannot be written by a model"):
         audit.prepare(wary, replace(SPEC, answers=True), labelled_set())
-    ready, said = audit.prepare(wary, replace(SPEC, audit=()), labelled_set())
+    ready = audit.prepare(wary, replace(SPEC, audit=()), labelled_set())
     assert {"crag", "wary"} <= set(ready.plan.routes)
-    assert any(one.startswith("confidence is left out: no model") for one in said)
+    assert any(one.startswith("confidence is left out: no model") for one in ready.warnings)
 
 
 def test_a_route_without_decisions_says_so(wary):
-    _, said = audit.prepare(wary, replace(SPEC, audit=("bm25", "wary")), labelled_set())
-    assert said == ["bm25: no decision of its own to turn"]
+    ready = audit.prepare(wary, replace(SPEC, audit=("bm25", "wary")), labelled_set())
+    assert "bm25: no decision of its own to turn" in ready.warnings
 
 
 def test_questions_without_a_passage_but_with_an_answer_can_be_audited(wary):
     golds = tuple(
         Question(q.id, q.query, answers=("days",), answerable=True) for q in labelled_set().questions
     )
-    ready, _ = audit.prepare(wary, SPEC, replace(labelled_set(), questions=golds, qrels={}))
+    ready = audit.prepare(wary, SPEC, replace(labelled_set(), questions=golds, qrels={}))
     assert len(ready.labelled.questions) == 8
 
 
@@ -513,7 +513,7 @@ def test_the_command_writes_figures_on_stdout_and_progress_on_stderr(call, tmp_p
 
 def test_the_command_keeps_its_results_for_the_page_where_no_folder_is_named(call, tmp_path):
     assert call("--routes", "wary", "--answers", "none", "--json")[0] == 0
-    assert (tmp_path / "home" / "evaluations" / "audit-tiny" / report.AUDIT).is_file()
+    assert (tmp_path / "home" / "evaluations" / "audit-tiny" / audit.AUDIT).is_file()
 
 
 @pytest.mark.parametrize(
@@ -551,6 +551,6 @@ def test_ctrl_c_ends_the_command_with_130_and_says_how_to_go_on(call, wary, tmp_
     assert code == 130
     assert "the same command resumes" in err
     if times == 1:
-        assert json.loads((tmp_path / "out" / report.AUDIT).read_text())["interrupted"]
+        assert json.loads((tmp_path / "out" / audit.AUDIT).read_text())["interrupted"]
     code, told, _ = call(*args, "--json")
     assert (code, json.loads(told)["queries"]) == (0, 7)

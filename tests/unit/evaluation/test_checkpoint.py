@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from core.corpus.embeddings import KEYS, VECTORS, Checkpoint, Known, Vectors, _vectors_of, keys
 from core.domain.errors import BadInput, Cancelled, ModelFailed
-from core.evaluation.outcome import JOURNAL, Journal, Outcome, alone, busy, outcomes_of
+from core.evaluation.outcome import JOURNAL, Journal, Outcome, alone, busy
 from tests.fakes import HashEmbedder
 
 
@@ -234,7 +234,7 @@ def test_a_journal_torn_twice_keeps_all_that_was_whole(tmp_path):
     torn(tmp_path / JOURNAL)
     assert add(tmp_path, "q5") == ["q1", "q3"]
     assert [one.get("question") for one in lines(tmp_path)] == [None, "q1", "q3", "q5"]
-    assert outcomes_of(tmp_path / JOURNAL) == {q: {"bm25": OUTCOME} for q in ("q1", "q3", "q5")}
+    assert Journal.saved(tmp_path) == {q: {"bm25": OUTCOME} for q in ("q1", "q3", "q5")}
     assert not list(tmp_path.glob("*.tmp"))
 
 
@@ -242,7 +242,7 @@ def test_a_question_is_on_the_disk_before_the_next_is_asked(tmp_path):
     with Journal.open(tmp_path, CONDITIONS) as journal:
         assert lines(tmp_path) == [{"conditions": CONDITIONS}]
         journal.add("q1", {"bm25": OUTCOME})
-        assert outcomes_of(tmp_path / JOURNAL) == {"q1": {"bm25": OUTCOME}}
+        assert Journal.saved(tmp_path) == {"q1": {"bm25": OUTCOME}}
         assert busy(tmp_path)
     assert not busy(tmp_path)
     assert not busy(tmp_path / "nowhere")

@@ -227,7 +227,7 @@ def test_labels_that_people_made_hold_too_and_what_is_lost_is_told(engine, folde
     group = measuring.prepare(engine, wanted)
     (area,) = group.placed["q1"]
     assert (area.doc, area.start, area.end) == ("gift.md", passage.start, passage.end)
-    assert "1 labels are not in the text of shop, for example 'old:0-4'" in group.warnings
+    assert "1 labels are not in the text of shop, for example 'old:0-4'" in group.parts["shop"].warnings
 
 
 def test_two_readings_of_a_source_are_compared_on_the_same_words(engine, folder, tmp_path, call):

@@ -8,8 +8,8 @@ import pytest
 
 from core.domain.errors import BadInput
 from core.domain.types import Query, Turn
-from core.evaluation.complaint import FAILURES, suggested
-from core.evaluation.dataset import Question
+from core.evaluation.dataset import FAILURES, Question
+from core.evaluation.gold import suggested
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import run_labels
 from core.evaluation.labels.final import final

@@ -181,9 +181,9 @@ def test_written_questions_are_chosen_by_split_and_refused_with_their_line(tmp_p
         dataset.written([path], name="mine", split="train")
     for broken, told in [
         ({"id": "a", "text": "again"}, "'a' is taken"),
-        ({"id": "c"}, "needs 'text'"),
+        ({"id": "c"}, "no 'text'"),
         ({"id": "c", "text": "t", "history": [{"role": "boss", "text": "x"}]}, "a turn is"),
-        ({"id": "c", "text": "t", "relevant": [{"doc": "d", "grade": "3"}]}, "'relevant' holds"),
+        ({"id": "c", "text": "t", "relevant": [{"doc": "d", "grade": "3"}]}, "'relevant' needs"),
     ]:
         path.write_text("\n".join(map(json.dumps, [*lines, broken])))
         with pytest.raises(BadInput, match=f"q.jsonl line 3.*{told}"):

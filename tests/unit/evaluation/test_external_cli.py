@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import core.engine.engine as engine_module
-import core.evaluation.spread  # noqa: F401 - subclasses Engine, which tests replace
+import core.evaluation.runner  # noqa: F401 - subclasses Engine, which tests replace
 from core.backends.external import doors
 from core.cli import corpora, main
 from core.domain import settings as settings_module

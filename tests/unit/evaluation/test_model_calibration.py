@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from core.backends.calibrations import DECISIONS
 from core.domain.errors import BadInput, Cancelled
 from core.domain.types import Query
+from core.evaluation.calibration import LEAST, Case, _interval, calibrate, chosen, gather, of_dev
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.model_calibration import LEAST, Case, _interval, calibrate, chosen, gather, of_dev
 from tests.fakes import FakeEngine, ScriptedLLM
 
 TEXTS = {f"p{n}": f"Parcel number {n} is sent from depot {n} on day {n} of the month." for n in range(1, 31)}

@@ -18,9 +18,8 @@ from core.domain.types import Query
 from core.evaluation import dataset
 from core.evaluation.dataset import Generated, Question
 from core.evaluation.labels import desk, final
-from core.evaluation.questions import label_set, question_file, write
-from core.evaluation.questions.generate import FUTILE, generate, passages
-from core.evaluation.questions.write import KINDS
+from core.evaluation.questions import label_set, question_file
+from core.evaluation.questions.generate import FUTILE, KINDS, copied, form, generate, passages
 from core.store import Store
 from tests.fakes import FakeEngine, HashEmbedder, ScriptedLLM
 
@@ -292,15 +291,15 @@ def test_what_is_shown_holds_no_command_for_the_terminal(tmp_path):
 @pytest.mark.parametrize(
     ("generated", "why"),
     [
-        ({"state": "accepted"}, "'by'"),
-        ({"by": "m", "x": 1}, "'by'"),
-        ({"by": "m", "state": "gone"}, "state 'gone'"),
+        ({"state": "accepted"}, "by: "),
+        ({"by": "m", "x": 1}, "x: "),
+        ({"by": "m", "state": "gone"}, "state: "),
     ],
 )
 def test_a_damaged_origin_is_told_with_its_line(tmp_path, generated, why):
     path = tmp_path / "q.jsonl"
     path.write_text(json.dumps({"id": "a", "text": "Why?", "generated": generated}) + "\n")
-    with pytest.raises(BadInput, match=f"line 1.*{why}"):
+    with pytest.raises(BadInput, match=f"line 1.*invalid: {why}"):
         dataset.written([path], name="q")
 
 
@@ -333,17 +332,17 @@ def test_figures_say_what_they_are_made_of():
 
 @given(st.text(st.characters(categories=("L", "N", "P", "Z")), max_size=80))
 def test_a_question_of_any_text_is_judged(text):
-    assert isinstance(write.form(text, ["The depot is open."]), str)
+    assert isinstance(form(text, ["The depot is open."]), str)
 
 
 def test_a_question_that_is_its_passage_is_copied():
     passage = "The depot in Lindow is open until nine o'clock in the evening."
-    assert write.copied("The depot in Lindow is open until nine?", passage)
-    assert not write.copied("How late is the depot in Lindow open?", passage)
+    assert copied("The depot in Lindow is open until nine?", passage)
+    assert not copied("How late is the depot in Lindow open?", passage)
 
 
 def test_every_kind_has_its_prompt_and_is_named_as_in_the_sets():
-    from core.evaluation.questions.write import PROMPTS
+    from core.evaluation.questions.generate import PROMPTS
 
     assert set(PROMPTS) == set(KINDS)
     assert len({prompt.name for prompt in PROMPTS.values()}) == len(KINDS)

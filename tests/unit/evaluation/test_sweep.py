@@ -20,10 +20,10 @@ from core.domain.settings import Settings
 from core.domain.types import Query, Turn
 from core.engine import engine as engine_module
 from core.evaluation import experiment_store, runner, statistics
+from core.evaluation.calibration import of_dev
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.experiment import Prepared, perform
 from core.evaluation.finding import sentence
-from core.evaluation.model_calibration import of_dev
 from core.evaluation.runner import Plan
 from core.evaluation.spec import Spec
 from core.evaluation.tuning import (

@@ -28,7 +28,7 @@ from core.backends.trained_files import write_trained
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import AnswerStyle, Query, Turn
 from core.engine.request import Request
-from core.evaluation.audit.turning import other_way, own
+from core.evaluation.audit.decisions import other_way, own
 from core.routes.registry import routes
 from core.steps.classify import Dispatch, classify_features
 from core.steps.question_features import FirstSearch, Schema, features

@@ -30,7 +30,6 @@ TWICE = frozenset(
         "Listed",
         "Made",
         "Measured",
-        "Moved",
         "Node",
         "Page",
         "Part",
