@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-BY = {"model": "The language model", "extract": "No model: copy the best sentences"}
+from core.domain.types import AnswerBy, AnswerOrder
+
+BY: dict[AnswerBy, str] = {"model": "The language model", "extract": "No model: copy the best sentences"}
 
 
-ORDERS = {
+ORDERS: dict[AnswerOrder, str] = {
     "best first": "best first",
     "best at both ends": "best first and last, to lose less in the middle",
 }

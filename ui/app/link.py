@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection
 from typing import Any
 
 import streamlit as st
@@ -97,6 +97,6 @@ def show_left_out(run_id: str) -> None:
         st.caption(md(f"Not available on this server, so left out of the inputs: {', '.join(gone)}"))
 
 
-def _one_of(value: object, known: Mapping[str, str]) -> str:
+def _one_of(value: object, known: Collection[str]) -> str:
     """Return `value` if it is known, else the first known value; runs of earlier versions may lack it."""
     return value if isinstance(value, str) and value in known else next(iter(known))

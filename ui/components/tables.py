@@ -98,6 +98,12 @@ def table(
     return show(frame, place=place, column_config=config, key=key, alt=alt, **{**usual, **options})
 
 
+def interval(ends: Sequence[float] | None) -> dict[str, float | None]:
+    """Return the cells of a 95% interval, empty for None."""
+    low, high = ends or (None, None)
+    return {"95% from": low, "to": high}
+
+
 def pick(
     rows: Sequence[Mapping[str, Any]], items: Sequence[T], key: str, alt: str, **options: Any
 ) -> T | None:

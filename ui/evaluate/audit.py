@@ -32,7 +32,7 @@ HELPS = {
     "95% from": "confidence interval",
     "to": "confidence interval",
     "p (Holm)": "Holm correction",
-    "n": "Questions asked both ways",
+    "n": "Questions asked both ways; other columns cover those where the figure is known both ways",
     "Fired": "fired",
     "Precision": "decision precision",
     "Recall": "decision recall",
@@ -85,12 +85,8 @@ def _nothing(evaluation: Evaluation) -> None:
     st.caption("An audit asks each question again with each decision turned, to show what it gained.")
     st.button("New evaluation with an audit", on_click=new.open_form, kwargs={"ev_audit": True})
     settings = state.engine().settings
-    made = [
-        name
-        for name in others_of_corpus(evaluation)
-        if (experiment_store.place(settings, name) / audit.AUDIT).is_file()
-    ]
-    if made:
+    places = {one: experiment_store.place(settings, one) for one in others_of_corpus(evaluation)}
+    if made := [name for name, place in places.items() if (place / audit.AUDIT).is_file()]:
         with st.container(horizontal=True, vertical_alignment="bottom"):
             name = st.selectbox("Audits", made, key=OPEN, width=320)
             st.button("Open the audit", on_click=lambda: st.session_state.__setitem__(CHOSEN, name))
@@ -136,8 +132,7 @@ def _routes(document: Mapping[str, Any]) -> None:
 
 def _interval(name: str, found: Mapping[str, Any]) -> dict[str, Any]:
     """Return a difference with its interval and p-value as columns."""
-    low, high = found.get("ci95") or (None, None)
-    return {name: found.get("delta"), "95% from": low, "to": high, "p (Holm)": found.get("p_holm")}
+    return {name: found.get("delta"), **tables.interval(found.get("ci95")), "p (Holm)": found.get("p_holm")}
 
 
 def _kind(row: Mapping[str, Any]) -> str:
@@ -183,10 +178,7 @@ def _decisions(decisions: Sequence[Mapping[str, Any]], metric: str) -> None:
         helps=HELPS,
         pinned="Route",
     )
-    st.caption(
-        "n and Fired count all questions; the other columns those where the figure is known both ways. Where "
-        "More seconds is empty, the model calls came from the cache: not measured."
-    )
+    st.caption("More seconds is empty where the model calls came from the cache: not measured.")
 
 
 def _questions(
@@ -198,14 +190,8 @@ def _questions(
         kind = choice("decision", KIND, "Questions of", list(kinds), width=420, format_func=kinds.__getitem__)
         mine = [case for case in cases if f"{case.route}:{case.step}" == kind]
         by = {side: [case for case in mine if side in ("all", _side(case, metric))] for side in SIDES}
-        side = choice(
-            "side",
-            SIDE,
-            "Which",
-            list(SIDES),
-            segmented=True,
-            format_func=lambda name: f"{SIDES[name]} ({len(by[name])})",
-        )
+        counted = {side: f"{SIDES[side]} ({len(some)})" for side, some in by.items()}
+        side = choice("side", SIDE, "Which", list(SIDES), segmented=True, format_func=counted.__getitem__)
     picked = tables.pick(
         [
             {
@@ -233,16 +219,8 @@ def _questions(
     with st.container(horizontal=True, vertical_alignment="center"):
         for nth, (label, run) in enumerate(zip(labels, picked.runs, strict=True)):
             if run:
-                open_run(
-                    evaluation,
-                    picked.question,
-                    f"evaluate_audit_run:{nth}",
-                    label=label,
-                    page="steps.py",
-                    run=run,
-                    view="Evaluators",
-                    tab="Decisions",
-                )
+                key, to = f"evaluate_audit_run:{nth}", {"view": "Evaluators", "tab": "Decisions"}
+                open_run(evaluation, picked.question, key, label=label, page="steps.py", run=run, **to)
 
 
 def _side(case: Case, metric: str) -> str:

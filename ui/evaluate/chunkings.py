@@ -20,7 +20,7 @@ from ui.app import say, state, workers
 from ui.app.choice import choice
 from ui.app.evaluated import once
 from ui.app.help_mark import term
-from ui.app.markup import EMPTY, join, show, table_of, tag
+from ui.app.markup import fragment, show
 from ui.app.routes import title
 from ui.components import tables
 from ui.evaluate import chunkings_question
@@ -46,16 +46,9 @@ def draw(look: Look) -> None:
     document, (values, places) = once(
         evaluation, *key, compute=lambda: (report.read(folder) or {}, report.read_questions(folder))
     )
-    metric = choice(
-        "figure",
-        FIGURE,
-        "Figure",
-        list(report.NAMES),
-        usual=document["metric"],
-        width=250,
-        help=term("coverage"),
-        format_func=lambda name: report.NAMES[name].capitalize(),
-    )
+    named = {name: label.capitalize() for name, label in report.NAMES.items()}
+    given: Any = {"width": 250, "help": term("coverage"), "format_func": named.__getitem__}
+    metric = choice("figure", FIGURE, "Figure", list(named), usual=document["metric"], **given)
     figures = document
     if metric != document["metric"]:
         base = document["base"]
@@ -66,62 +59,50 @@ def draw(look: Look) -> None:
     show(sentences(report.findings(figures, title)))
     show(heat_table(figures))
     whole = f"{report.WHOLE} " if "whole" in figures["labels"] else ""
-    notes = [
-        f"Over {figures['labelled']} of {figures['queries']} questions, those with labelled text: "
-        f"{figures['labels']}. {whole}With {figures['budget']:,} tokens (words and punctuation marks) a "
-        f"perfect ranking covers {figures['reachable']:.3f}. In brackets: 95% interval. Better and worse: "
-        f"against {figures['base']}, Holm-adjusted.",
-        *(f"{warning}." for warning in figures["warnings"]),
-    ]
-    say.caption(" ".join(notes))
+    note = (
+        f"{figures['labelled']} of {figures['queries']} questions have labelled text: {figures['labels']}. "
+        f"{whole}With {figures['budget']:,} tokens a perfect ranking covers {figures['reachable']:.3f}. "
+        f"Brackets: 95% interval. Better and worse: against {figures['base']}, Holm-adjusted."
+    )
+    say.caption(" ".join([note, *(f"{warning}." for warning in figures["warnings"])]))
     _costs(figures)
     chunkings_question.draw(evaluation, figures, values, places)
 
 
 def heat_table(figures: Mapping[str, Any]) -> Markup:
     """Return a row for each route, after a row of means, and a column for each chunking, darker if higher."""
-    named = {
-        name: tag("th", row["chunking"], " (in use)" * (name == figures["base"]), title=row["label"])
-        for name, row in figures["chunkings"].items()
-    }
-    body = [
-        tag(
-            "tr",
-            tag("th", "Mean of the routes" if route == report.MEAN else title(route), scope="row"),
-            *(_cell(by.get(name), figures, route, name) for name in named),
+    rows = [
+        (
+            "Mean of the routes" if route == report.MEAN else title(route),
+            [_cell(by.get(name), figures, route, name) for name in figures["chunkings"]],
         )
         for route, by in report.rows(figures).items()
     ]
-    table = table_of(tag("tr", tag("th", "Route"), *named.values()), body, css="rs-chunkings")
-    return tag("div", table, css="rs rs-wide", tabindex="0", role="region", aria_label="Routes by chunkings")
+    return fragment("evaluate.heat", figures["chunkings"], figures["base"], rows)
 
 
-def _cell(row: Mapping[str, Any] | None, figures: Mapping[str, Any], route: str, name: str) -> Markup:
+def _cell(
+    row: Mapping[str, Any] | None, figures: Mapping[str, Any], route: str, name: str
+) -> tuple[object, ...] | None:
+    """Return a cell's value, interval, note, class and hint, or None if it was not measured."""
     value = row[figures["metric"]] if row else None
     if row is None or value is None:
-        return tag("td", "–", title="not measured")
+        return None
     found, best = row["vs_base"], figures["best"][route]
-    verdict = found["verdict"] if found else ""
-    said = verdict if verdict in ("better", "worse", "no difference shown") else ""
-    if best and best["chunking"] == name:
-        said = BEST.get(best["verdict"], "best")
-    note = ", ".join(part for part in (said, f"{row['failed']} failed" if row.get("failed") else "") if part)
-    hint = f"{row['n']} questions"
+    verdict, hint = "", f"{row['n']} questions"
     if found:
+        verdict = found["verdict"]
         ends = f" ({between(*found['ci95'], signed=True)})" if found["ci95"] else ""
         hint = (
             f"{number(found['delta'], signed=True)}{ends} against {figures['base']}, "
             f"{p_value(found['p_holm'])} (Holm), better on {found['wins']}, worse on {found['losses']} of "
             f"{found['n']} questions"
         )
-    ends = f"[{row['ci95'][0]:.3f}, {row['ci95'][1]:.3f}]" if row["ci95"] else ""
-    return tag(
-        "td",
-        join([tag("b", f"{value:.3f}"), tag("span", ends, css="dim nowrap")], " "),
-        tag("div", note, css={"better": "up", "worse": "down"}.get(verdict, "dim")) if note else EMPTY,
-        style=f"--v: {min(1.0, max(0.0, value)):.3f}",
-        title=hint,
-    )
+    said = verdict if verdict in ("better", "worse", "no difference shown") else ""
+    if best and best["chunking"] == name:
+        said = BEST.get(best["verdict"], "best")
+    note = ", ".join(part for part in (said, f"{row['failed']} failed" if row.get("failed") else "") if part)
+    return value, row["ci95"], note, {"better": "up", "worse": "down"}.get(verdict, "dim"), hint
 
 
 def _costs(figures: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from core.corpus import variants
 from core.domain.errors import BadInput
 from core.domain.types import Hit, Passage
-from core.evaluation.chunkings.coverage import COVERAGE, Area, Range, Tokens, passage_by_passage, ranges
+from core.evaluation.chunkings.coverage import COVERAGE, Area, Tokens, passage_by_passage, ranges
 from core.evaluation.chunkings.measuring import FOLDER
 from core.evaluation.chunkings.report import Values
 from core.evaluation.experiment_store import Evaluation
@@ -19,7 +19,7 @@ from core.evaluation.finding import count
 from ui.app import address, opening, say, state
 from ui.app.choice import choice
 from ui.app.evaluated import opened
-from ui.app.markup import EMPTY, cut, join, show, tag
+from ui.app.markup import cut, fragment, join, show, tag
 from ui.app.names import named
 from ui.app.routes import title
 from ui.components import tables
@@ -85,31 +85,24 @@ def _side_by_side(
     placed: Mapping[str, Places],
 ) -> None:
     """Draw each chunking; `own` names the corpus by whose text its places are given."""
-    asked = evaluation.questions[question]
-    show(tag("div", tag("b", asked.query.text), css="rs rs-evaluate-question", dir="auto"))
+    show(fragment("evaluate.question", evaluation.questions[question], [], "", []))
     columns = []
     for name, corpus in own.items():
         opening.wait_for(corpus)
-        texts = Tokens(state.engine().corpus(corpus))
-        hits = _hits(evaluation, name, question, route)
-        labelled = ranges(placed[name], texts)
-        columns.append(_column(figures["chunkings"][name], name, hits, labelled, placed[name], texts))
-    show(
-        tag(
-            "div",
-            tag("div", *columns, css="rs-grid"),
-            css="rs",
-            role="region",
-            tabindex="0",
-            aria_label="The question under each chunking",
-        )
-    )
+        texts, hits = Tokens(state.engine().corpus(corpus)), _hits(evaluation, name, question, route)
+        why, drawn, before = (hits, [], 0.0) if isinstance(hits, str) else ("", [], 0.0)
+        if not isinstance(hits, str):
+            read = passage_by_passage(ranges(placed[name], texts), [texts.of(hit.passage) for hit in hits])
+            for hit, (tokens, upto) in zip(hits, read, strict=False):
+                text = marked(hit.passage, placed[name])
+                drawn.append((named(name, hit.passage), hit.passage, tokens, upto - before, text))
+                before = upto
+        columns.append((figures["chunkings"][name]["chunking"], why, drawn))
+    show(fragment("evaluate.chunked", columns))
     places = placed[next(iter(own))]
     documents = sorted({place.doc for place in places if not place.lost})
-    say.caption(
-        f"Marked: labelled text, {count(len(places), 'places')} in {', '.join(documents[:5])}"
-        f"{' and more' if len(documents) > 5 else ''}."
-    )
+    more = " and more" if len(documents) > 5 else ""
+    say.caption(f"Marked: labelled text, {count(len(places), 'places')} in {', '.join(documents[:5])}{more}.")
 
 
 def _hits(evaluation: Evaluation, name: str, question: str, route: str) -> Sequence[Hit] | str:
@@ -122,50 +115,6 @@ def _hits(evaluation: Evaluation, name: str, question: str, route: str) -> Seque
         return str(error)
     found = next((result for result in run.results if result.route == route), None)
     return found.hits if found is not None else f"{title(route)} was not asked"
-
-
-def _column(
-    about: Mapping[str, Any],
-    corpus: str,
-    hits: Sequence[Hit] | str,
-    labelled: Sequence[Range],
-    places: Places,
-    texts: Tokens,
-) -> Markup:
-    if isinstance(hits, str):
-        head = tag("div", tag("div", about["chunking"], css="name"), css="rs-head")
-        return tag("div", head, tag("div", hits, css="rs-note bad"), css="rs-col")
-    read = passage_by_passage(labelled, [texts.of(hit.passage) for hit in hits])
-    covered = read[-1][1] if read else 0.0
-    head = tag(
-        "div",
-        tag("div", tag("span", about["chunking"]), tag("span", f"{covered:.3f}", css="ms"), css="name"),
-        tag("div", f"covered by {sum(n for n, _ in read):,} tokens in {len(read)} passages", css="line dim"),
-        css="rs-head",
-    )
-    body, before = [], 0.0
-    for rank, (hit, (tokens, upto)) in enumerate(zip(hits, read, strict=False), 1):
-        body.append(_passage(named(corpus, hit.passage), rank, hit.passage, tokens, upto - before, places))
-        before = upto
-    return tag("div", head, tag("div", *body, css="rs-body"), css="rs-col")
-
-
-def _passage(name: str, rank: int, passage: Passage, count: int, gained: float, places: Places) -> Markup:
-    """Return a passage, open if it has labelled text."""
-    text = marked(passage, places)
-    gain = tag("span", f"+{gained:.3f}", css="up") if gained > 0 else EMPTY
-    summary = tag(
-        "summary",
-        tag("span", str(rank), css="rank"),
-        tag("span", cut(name, 90), css="title", dir="auto"),
-        tag("span", gain, tag("span", f"{count} tokens"), css="score"),
-        tag("span", css="move"),
-        tag("span", cut(passage.text, 160), css="snip", dir="auto"),
-    )
-    full = tag("div", passage.text if text is None else text, css="full", dir="auto")
-    where = tag("div", passage.doc_id, css="where", dir="auto", title=passage.id)
-    held = {"css": "rs-hit"} if text is None else {"css": "rs-hit gold", "open": "open"}
-    return tag("details", summary, full, where, **held)
 
 
 def marked(passage: Passage, places: Places) -> Markup | None:

@@ -1,4 +1,4 @@
-"""Differences between routes: from the baseline, by failure mode, and from round to round."""
+"""Differences: from the baseline, by failure mode, from round to round, and from another evaluation."""
 
 from __future__ import annotations
 
@@ -7,17 +7,21 @@ from typing import Any
 
 import streamlit as st
 
-from core.analysis.metrics import titled
-from core.evaluation import finding, leaderboard, text
-from ui.app import say
-from ui.app.markup import show
+from core.analysis.metrics import QUALITY, titled
+from core.evaluation import experiment_store, finding, leaderboard, text
+from core.evaluation.diff import evaluations
+from ui.app import evaluated, say
+from ui.app.choice import choice
+from ui.app.help_mark import term
+from ui.app.markup import md, show
 from ui.app.plot import plot
 from ui.app.routes import title
 from ui.charts.heatmaps import mode_heatmap, scored
 from ui.charts.intervals import of_findings
-from ui.components import tables
+from ui.components import question_diff, tables
 from ui.evaluate.view import Look, sentences
 
+OTHER, THEN, NOW = "evaluate_other", "evaluate_then", "evaluate_now"
 ENOUGH = 5  # questions of a mode from which on it is called the hardest or the easiest
 SIGNED = {"Difference": "%+.3f", "95% from": "%+.3f", "to": "%+.3f"}
 HELPS = {
@@ -53,8 +57,7 @@ def draw(look: Look) -> None:
                 "Route": title(route),
                 "Verdict": one["verdict"],
                 "Difference": one["delta"],
-                "95% from": one["ci95"][0] if one["ci95"] else None,
-                "to": one["ci95"][1] if one["ci95"] else None,
+                **tables.interval(one["ci95"]),
                 "p": one["p"],
                 "p (Holm)": one["p_holm"],
                 "d_z": one["d_z"],
@@ -94,36 +97,31 @@ def by_mode(look: Look) -> None:
     routes = leaderboard.distinct(look.figures, metric)
     names = {route: title(route) + (" (baseline)" if route == look.baseline else "") for route in routes}
     plot(mode_heatmap(by_mode, routes, names, metric), "evaluate_modes", " ".join(texts))
-    left = [mode for mode in by_mode if mode not in modes]
-    rest = f" Not shown, because none of their questions was scored: {', '.join(left)}." if left else ""
-    say.caption(
-        f"{titled(metric)}, with the number of scored questions after each mode. ▲ and ▼: better or "
-        f"worse than {title(look.baseline)} after Holm's correction.{rest}"
-    )
+    left = ", ".join(mode for mode in by_mode if mode not in modes)
+    rest = f" Not scored: {left}." if left else ""
+    say.caption(f"▲ and ▼: better or worse than {title(look.baseline)} after Holm's correction.{rest}")
 
 
 def _modes_in_words(look: Look, metric: str, modes: Mapping[str, int]) -> list[str]:
     """Describe the hardest and the easiest mode for the leader, and the modes that show differences."""
     by_mode, base = look.figures["by_mode"], title(look.baseline)
-    shown = [
-        f"On {mode.replace('_', ' ')}: "
-        + finding.sentence(finding.compared(one, title(route), base, titled(metric)))
-        for mode in modes
-        for route, row in by_mode[mode].items()
-        if (one := row.get("vs_baseline", {}).get(metric)) and one["verdict"] in ("better", "worse")
-    ]
+    texts, shown = [], []
+    for mode in modes:
+        for route, row in by_mode[mode].items():
+            one = row.get("vs_baseline", {}).get(metric)
+            if one and one["verdict"] in ("better", "worse"):
+                said = finding.sentence(finding.compared(one, title(route), base, titled(metric)))
+                shown.append(f"On {mode.replace('_', ' ')}: {said}")
     leader = leaderboard.distinct(look.figures, metric)[0]
     best = {mode: v for mode in modes if (v := by_mode[mode][leader].get(metric)) is not None}
     enough = {mode: v for mode, v in best.items() if modes[mode] >= ENOUGH}
     best = enough if len(enough) > 1 else best
-    texts = []
     if best:
-        hard, easy = min(best, key=best.__getitem__), max(best, key=best.__getitem__)
-        texts.append(
-            f"{title(leader)}, which leads over all questions, is weakest on {hard.replace('_', ' ')} "
-            f"({titled(metric)} {best[hard]:.3f} over {modes[hard]}) and strongest on "
-            f"{easy.replace('_', ' ')} ({best[easy]:.3f} over {modes[easy]})."
+        hard, easy = (
+            f"{mode.replace('_', ' ')} ({titled(metric)} {best[mode]:.3f} over {modes[mode]})"
+            for mode in (min(best, key=best.__getitem__), max(best, key=best.__getitem__))
         )
+        texts.append(f"{title(leader)}, which leads over all, is weakest on {hard}, strongest on {easy}.")
     none = f"No difference from {base} found on any single mode; each has few questions."
     return [*texts, *(shown[:6] or [none])]
 
@@ -164,3 +162,36 @@ def stability(look: Look) -> None:
         helps={"Changed": "Share of the questions whose value differed between rounds"},
     )
     say.caption(f"Over the {finding.count(max(r['n'] for r in rows.values()))} scored in every round.")
+
+
+def against(look: Look) -> None:
+    """Draw the evaluation against another one: which questions broke and which were fixed."""
+    evaluation = look.evaluation
+    names = evaluated.others_of_corpus(evaluation)
+    if not names:
+        st.caption(
+            "No other evaluation of this corpus is saved. After a change, evaluate the same questions."
+        )
+        return
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        name = choice("other", OTHER, "Earlier evaluation", names, always=True, width=300)
+        other = evaluated.reopened(name)
+        if not other.routes:
+            st.info("That evaluation has no finished question yet.")
+            return
+        routes = list(evaluation.routes), list(other.routes)
+        now = choice("now", NOW, "Route now", routes[0], usual=look.baseline, width=230, format_func=title)
+        usual = now if now in other.routes else other.baseline
+        then = choice("then", THEN, "Route then", routes[1], usual=usual, width=230, format_func=title)
+    metric = look.metric if look.metric in QUALITY else QUALITY[0]
+    found = evaluated.once(
+        evaluation,
+        *("against", str(other.folder), experiment_store.stamp(other.folder), then, now, metric),
+        compute=lambda: evaluations.evaluations_diff(other, evaluation, [(then, now)], metric),
+    )
+    (one,) = found.routes
+    show(sentences([*evaluations.summary(found, one, title), *found.notes]))
+    st.caption(md(evaluations.rule(found.depth)), help=term("mcnemar"))
+    if metric != look.metric:
+        say.caption(f"{titled(look.metric)} is of answers; rankings are compared by {titled(metric)}.")
+    question_diff.draw(one.questions, "evaluate_against", {f"in {other.name}": other, "now": evaluation})

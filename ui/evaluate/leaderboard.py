@@ -36,6 +36,7 @@ QUALITY, ANSWERED, QUERIED = (
     for kind in ("ranking", "answer", "rows")
 )
 
+FORMATS = {"p50 ms": "%.1f", "p95 ms": "%.1f", "tokens a question": "%.0f", "cost of 1,000": "%.4g"}
 HELPS = {
     "p50 ms": "p50 and p95",
     "p95 ms": "p50 and p95",
@@ -61,26 +62,15 @@ def draw(look: Look) -> None:
 def _figure(look: Look, verdict: Verdict, said: str) -> None:
     """Draw the means with their intervals, or against a time or cost if that is wanted."""
     found = {cost: known for cost in COSTS if (known := points(look, cost)) is not None}
-    cost = choice(
-        "cost",
-        COST,
-        "Figure",
-        [MEANS, *found],
-        segmented=True,
-        format_func=lambda name: "Means" if name == MEANS else COSTS[name],
-        label_visibility="collapsed",
-    )
+    named: Any = {MEANS: "Means", **{cost: COSTS[cost] for cost in found}}
+    given: Any = {"format_func": named.__getitem__, "label_visibility": "collapsed"}
+    cost = choice("cost", COST, "Figure", list(named), segmented=True, **given)
     name = titled(look.metric)
     if cost != MEANS:
         said = " ".join(worth(found[cost], look, cost))
-        figure = tradeoff(
-            found[cost],
-            {route: title(route) for route in look.evaluation.routes},
-            look.baseline,
-            metric=name,
-            cost=COSTS[cost],
-            time=cost in TIMES,
-        )
+        titles, time = {route: title(route) for route in look.evaluation.routes}, cost in TIMES
+        at = found[cost]
+        figure = tradeoff(at, titles, look.baseline, metric=name, cost=COSTS[cost], time=time)
         plot(figure, "evaluate_front", said, table=False)
         say.caption(said)
         return
@@ -134,9 +124,8 @@ def _reading(look: Look, decision: Decision) -> None:
     if "queries_judged_by" in found:
         notes.append(f"{found['queries_judged_by']}.")
     notes.append(
-        f"Sorted by {by}. Intervals in the figure: of the difference from the leader; where one reaches the "
-        "leader's line, the two may be equal. Verdicts are corrected for all pairs. Unjudged passages count "
-        "as not relevant, so a route with many of them may be better than its score."
+        f"Sorted by {by}. Intervals in the figure: of the difference from the leader. Verdicts are corrected "
+        "for all pairs. Unjudged passages count as not relevant: a route with many may be better than shown."
     )
     if judge := found.get("judge"):
         notes.append(
@@ -205,12 +194,7 @@ def _table(look: Look) -> None:
         "leaderboard",
         f"Routes by {titled(look.metric)}",
         height="content",
-        formats={
-            "p50 ms": "%.1f",
-            "p95 ms": "%.1f",
-            "tokens a question": "%.0f",
-            "cost of 1,000": "%.4g",
-        },
+        formats=FORMATS,
         helps={
             **{name: help_mark.metric(name) for name in made[0]},
             **{titled(name): help_mark.metric(name) for name in (*QUALITY, *ANSWERED, *QUERIED)},

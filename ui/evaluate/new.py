@@ -60,9 +60,12 @@ def form() -> None:
     if asked := st.session_state.pop("ev_asked", None):
         st.session_state["ev_questions"], st.session_state["ev_corpus"] = asked.name, asked.corpus
     top = st.container(horizontal=True, vertical_alignment="bottom")
-    corpus = select(top, "corpus", "Corpus", names, usual=st.session_state.get(state.CORPUS), width=200)
+    usual = st.session_state.get(state.CORPUS)
+    corpus = select(top, "corpus", "Corpus", dict(zip(names, names, strict=True)), usual=usual, width=200)
     opening.wait_for(corpus)
-    found = _questions(top, corpus, [name for name, of in made.items() if _same(of.corpus, corpus)])
+    found = _questions(
+        top, corpus, [one for one, of in made.items() if base_of(of.corpus) == base_of(corpus)]
+    )
     if found is None:
         return
     info = catalogue.describe(corpus, engine.settings).info
@@ -76,15 +79,10 @@ def form() -> None:
     _begin(_audited(how(replace(spec, routes=tuple(chosen)), corpus)), count)
 
 
-def _same(one: str, other: str) -> bool:
-    """Return whether two corpora are chunkings of the same source."""
-    return base_of(one) == base_of(other)
-
-
 def _questions(place: Any, corpus: str, made: list[str]) -> tuple[Spec, Counter[str | None]] | None:
     """Draw which questions are asked, and count those of each mode; None, with the reason, if none."""
     named = {OWN: "from the corpus", FILE: "from a file"} | {name: f"label set: {name}" for name in made}
-    source = select(place, "questions", "Questions", list(named), named=named, width=280)
+    source = select(place, "questions", "Questions", named, width=280)
     if source == FILE:
         given = question_file.choose("ev")
         if given is None:
@@ -101,9 +99,8 @@ def _questions(place: Any, corpus: str, made: list[str]) -> tuple[Spec, Counter[
     except RouteScopeError as error:
         st.info("This corpus has no labelled questions yet." if source == OWN else md(str(error)))
         if source == OWN:
-            st.page_link(
-                "corpus.py", label="Compare routes on my questions", query_params={"tab": "My questions"}
-            )
+            to = {"tab": "My questions"}
+            st.page_link("corpus.py", label="Compare routes on my questions", query_params=to)
         st.page_link("label.py", label="Label questions")
         return None
     return _part(place, Spec(corpus, labels=source or None), kinds)
@@ -111,14 +108,13 @@ def _questions(place: Any, corpus: str, made: list[str]) -> tuple[Spec, Counter[
 
 def _part(place: Any, spec: Spec, kinds: Kinds) -> tuple[Spec, Counter[str | None]]:
     """Draw the choice of a split and of a mode, and return the spec with them."""
-    splits = [*sorted(kinds.keys() - {ALL}), ALL]
+    splits = {name: name for name in (*sorted(kinds.keys() - {ALL}), ALL)}
     about = term("held-out questions", "Tune on dev; use test once, at the end.")
-    usual = "test" if "test" in splits else ALL
-    split = select(place, "split", "Split", splits, usual=usual, width=130, help=about)
+    split = select(place, "split", "Split", splits, usual=splits.get("test", ALL), width=130, help=about)
     counts = Counter(kinds[split])
     named = {ANY: f"{ANY} ({counts.total()})"}
     named |= {mode: f"{mode} ({counts[mode]})" for mode in sorted(mode for mode in counts if mode)}
-    mode = select(place, "mode", "Modes", list(named), named=named, width=280)
+    mode = select(place, "mode", "Modes", named, width=280)
     if mode != ANY:
         counts = Counter({mode: counts[mode]})
     return replace(spec, split=split, mode=None if mode == ANY else mode), counts
@@ -158,15 +154,9 @@ def _sample(spec: Spec, counts: Counter[str | None]) -> tuple[Spec, int]:
     options = {"all": f"All {whole}", "some": "A sample", "each": "A sample of each mode"}
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         st.session_state.setdefault("ev_sample", "all")
-        kind = st.segmented_control(
-            "How many",
-            list(options),
-            format_func=options.__getitem__,
-            key="ev_sample",
-            required=True,
-            persist_state="session",
-            help="A sample of each mode includes only questions with a relevant passage",
-        )
+        note = "A sample of each mode includes only questions with a relevant passage"
+        given: Any = {"key": "ev_sample", "required": True, "persist_state": "session", "help": note}
+        kind = st.segmented_control("How many", list(options), format_func=options.__getitem__, **given)
         if kind not in ("some", "each"):
             return spec, whole
         some, key = kind == "some", f"ev_{kind}"
@@ -191,12 +181,8 @@ def _routes(gaps: Mapping[Need, str]) -> list[str]:
     st.session_state.setdefault("ev_routes", free)
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         for label, names in (("Without a language model", free), ("All that can run", able)):
-            st.button(
-                f"{label} ({len(names)})",
-                key=f"ev_choose:{label}",
-                on_click=st.session_state.__setitem__,
-                args=("ev_routes", names),
-            )
+            given: Any = {"on_click": st.session_state.__setitem__, "args": ("ev_routes", names)}
+            st.button(f"{label} ({len(names)})", key=f"ev_choose:{label}", **given)
         with st.popover("About the routes"), st.container(width=620, height=360):
             show(directory(gaps))
 
@@ -218,15 +204,8 @@ def _audited(spec: Spec) -> Spec:
     deciding = [name for name in spec.routes if name not in decisions.BASELINES and decisions.own(name)]
     if not deciding:
         return spec
-    wanted = st.checkbox(
-        "Audit the decisions",
-        key="ev_audit",
-        persist_state="session",
-        help=term(
-            "decision audit",
-            f"Of {', '.join(map(title, deciding))}. Takes longer than estimated.",
-        ),
-    )
+    note = term("decision audit", f"Of {', '.join(map(title, deciding))}. Takes longer than estimated.")
+    wanted = st.checkbox("Audit the decisions", key="ev_audit", persist_state="session", help=note)
     if not wanted:
         return spec
     baseline = decisions.BASELINE if spec.baseline in deciding else spec.baseline
@@ -242,12 +221,8 @@ def _begin(spec: Spec, count: int) -> None:
         given = st.text_input("Name", value=usual, max_chars=80, key=f"ev_name:{usual}", width=320)
         name = given.strip()
         by = None if spec.audit else workers.choose("ev_workers")
-        begun = st.button(
-            f"Evaluate {counted(len(spec.routes), 'routes')} on {counted(count)}",
-            type="primary",
-            key="ev_begin",
-            **account.needs("edit"),
-        )
+        label = f"Evaluate {counted(len(spec.routes), 'routes')} on {counted(count)}"
+        begun = st.button(label, type="primary", key="ev_begin", **account.needs("edit"))
     say.caption(_describe_spec(spec, count))
     if background.active(engine):
         st.caption("Another evaluation is running. Latencies measured at the same time are not comparable.")
@@ -283,8 +258,7 @@ def _describe_spec(spec: Spec, count: int) -> str:
         return "No time estimate: none of these routes has run on this corpus yet."
     together = spec.timing != "isolated" and len(spec.routes) > 1
     estimate = f"Estimated from earlier runs: {'at most ' if together else ''}about "
-    estimate += milliseconds(1000 * seconds)
-    estimate += ", less where routes share work." if together else "."
+    estimate += f"{milliseconds(1000 * seconds)}."
     if unknown:
         estimate += f" Not included, because never run here: {', '.join(map(title, unknown))}."
     return estimate

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import streamlit as st
 
@@ -16,17 +17,7 @@ from ui.app.help_mark import term
 from ui.app.markup import md
 from ui.app.routes import title
 from ui.app.tabs import tabs
-from ui.evaluate import (
-    against,
-    audit,
-    chunkings,
-    differences,
-    new,
-    questions,
-    routers,
-    saved,
-    tradeoffs,
-)
+from ui.evaluate import audit, chunkings, differences, new, questions, routers, saved, tradeoffs
 from ui.evaluate import leaderboard as leaderboard_view
 from ui.evaluate.view import Look, figures
 
@@ -36,7 +27,7 @@ VIEWS = {
     "Differences": differences.draw,
     "By failure mode": differences.by_mode,
     "Questions": questions.draw,
-    "Against another evaluation": against.draw,
+    "Against another evaluation": differences.against,
     "Best per question": tradeoffs.draw,
     "Routers": routers.draw,
     "Stability": differences.stability,
@@ -76,12 +67,8 @@ def _new(none: bool) -> None:
     if st.session_state.pop(new.CLOSE, False):
         st.session_state[evaluated.NEW] = False
     elif none or st.session_state[evaluated.NEW]:
-        with st.expander(
-            "New evaluation",
-            expanded=True,
-            key="evaluate_form",
-            on_change=lambda: st.session_state.__setitem__(evaluated.NEW, False),
-        ):
+        given: Any = {"on_change": lambda: st.session_state.__setitem__(evaluated.NEW, False)}
+        with st.expander("New evaluation", expanded=True, key="evaluate_form", **given):
             new.form()
 
 
@@ -93,11 +80,7 @@ def _opened(entries: list[Entry]) -> None:
         if evaluation is not None and evaluation.outcomes and evaluation.figures:
             look = _look(evaluation)
         if entries and not st.session_state[evaluated.NEW]:
-            st.button(
-                "New evaluation",
-                key="evaluate_begin",
-                on_click=new.open_form,
-            )
+            st.button("New evaluation", key="evaluate_begin", on_click=new.open_form)
     entry = next((one for one in entries if one.name == st.session_state.get(evaluated.CHOSEN)), None)
     if evaluation is not None:
         evaluated.note(evaluation)
@@ -106,12 +89,10 @@ def _opened(entries: list[Entry]) -> None:
     if look is not None:
         tabs({name: partial(draw, look) for name, draw in VIEWS.items()}, leaderboard_view.TAB)
     elif evaluation is not None:
-        under_way = entry is not None and entry.state == "under way"
-        st.info(
-            "This evaluation is running. Its figures appear when it finishes or is stopped."
-            if under_way
-            else "This evaluation ended before its figures were computed. Resume it to compute them."
-        )
+        text = "This evaluation ended before its figures were computed. Resume it to compute them."
+        if entry is not None and entry.state == "under way":
+            text = "This evaluation is running. Its figures appear when it finishes or is stopped."
+        st.info(text)
     if entry is not None:
         with st.expander("About this evaluation"):
             saved.about(entry, evaluation)
@@ -119,16 +100,9 @@ def _opened(entries: list[Entry]) -> None:
 
 def _look(evaluation: Evaluation) -> Look:
     """Draw the baseline and the metric that all views use, and return them with the figures."""
-    baseline = choice(
-        "baseline",
-        BASELINE.format(evaluation.name),
-        "Baseline",
-        list(evaluation.routes),
-        usual=evaluation.baseline,
-        format_func=title,
-        width=230,
-        help=term("baseline", "Choosing another one recomputes the comparisons."),
-    )
+    note, key = term("baseline", "Choosing another one recomputes."), BASELINE.format(evaluation.name)
+    given: Any = {"usual": evaluation.baseline, "format_func": title, "width": 230, "help": note}
+    baseline = choice("baseline", key, "Baseline", list(evaluation.routes), **given)
     found = figures(evaluation, baseline)
     options = leaderboard.metrics(found)
     metric = choice("metric", METRIC, "Metric", options, format_func=titled, width=190)

@@ -18,7 +18,7 @@ from core.evaluation.labels import label_next
 from ui.app import address, state
 from ui.app.choice import choice
 from ui.app.evaluated import once, open_run
-from ui.app.markup import EMPTY, cut, md, show, table, tag
+from ui.app.markup import cut, fragment, md, show
 from ui.app.routes import title
 from ui.components import tables
 from ui.evaluate.view import Look, decided, sentences, values
@@ -39,43 +39,18 @@ def draw(look: Look) -> None:
     )
     modes = {question.mode for question in evaluation.questions.values() if question.mode}
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        mode = choice(
-            "mode",
-            MODE,
-            "Mode",
-            [ANY, *sorted(modes - {ANY})],
-            width=220,
-            format_func=lambda name: "all modes" if name == ANY else name,
-        )
-        best = decided(look).verdict.best_so_far
-        options = [NOBODY, *evaluation.routes]
-        one, other = (
-            choice(
-                name,
-                key,
-                label,
-                options,
-                usual=usual,
-                width=230,
-                format_func=lambda route: title(route) if route else "all routes",
-            )
-            for name, key, label, usual in (
-                ("a", ONE, "Route", best.route if best else NOBODY),
-                ("b", OTHER, "Compare with", NOBODY),
-            )
-        )
+        named = {ANY: "all modes"} | {name: name for name in sorted(modes - {ANY})}
+        mode = choice("mode", MODE, "Mode", list(named), width=220, format_func=named.__getitem__)
+        best, routes = decided(look).verdict.best_so_far, [NOBODY, *evaluation.routes]
+        given: Any = {"width": 230, "format_func": lambda route: title(route) if route else "all routes"}
+        one = choice("a", ONE, "Route", routes, usual=best.route if best else NOBODY, **given)
+        other = choice("b", OTHER, "Compare with", routes, usual=NOBODY, **given)
     other = other if one != other else NOBODY
     kept = [row for row in found if mode == ANY or evaluation.questions[row.question].mode == mode]
     sides = _sides(look, kept, one, other)
-    side = choice(
-        "side",
-        SIDE,
-        "Questions",
-        list(sides),
-        segmented=True,
-        format_func=lambda name: f"{name.capitalize()} ({len(sides[name])})",
-        label_visibility="collapsed",
-    )
+    counts = {name: f"{name.capitalize()} ({len(ids)})" for name, ids in sides.items()}
+    given = {"format_func": counts.__getitem__, "label_visibility": "collapsed"}
+    side = choice("side", SIDE, "Questions", list(sides), segmented=True, **given)
     show(sentences([_described(sides, kept, one, other, look)]))
     by = {row.question: row for row in found}
     _list(look, [by[id] for id in sides[side]], by, one)
@@ -161,13 +136,8 @@ def _list(look: Look, kept: list[Disagreement], by: Mapping[str, Disagreement], 
                 _detail(look, row)
     address.keep("question", asked if asked in by else None)
     if len(listed) < len(kept):
-        more = st.session_state.get(key, 1) + 1
-        st.button(
-            f"Show more ({len(kept) - len(listed)})",
-            key="evaluate_more",
-            on_click=st.session_state.__setitem__,
-            args=(key, more),
-        )
+        label, to = f"Show more ({len(kept) - len(listed)})", (key, st.session_state.get(key, 1) + 1)
+        st.button(label, key="evaluate_more", on_click=st.session_state.__setitem__, args=to)
 
 
 def _detail(look: Look, row: Disagreement) -> None:
@@ -178,43 +148,24 @@ def _detail(look: Look, row: Disagreement) -> None:
     relevant = sum(grade >= evaluation.labelled.relevant_from for grade in grades.values())
     facts = [f"{name} {value}" for name in ("mode", "split") if (value := getattr(question, name))]
     facts.append(f"{count(relevant, 'relevant passages')} labelled")
-    before = [f"{turn.role}: {turn.text}" for turn in question.query.history]
-    show(
-        tag(
-            "div",
-            *(tag("div", one, css="dim", dir="auto") for one in before),
-            tag("div", question.query.text, dir="auto"),
-            tag("div", " · ".join(facts), css="dim"),
-            tag("div", f"Gold answer: {question.answer}", dir="auto") if question.answer else EMPTY,
-            _hits(look, id, grades),
-            css="rs rs-evaluate-question",
-        )
-    )
+    hits = _hits(look, id, grades)
+    show(fragment("evaluate.question", question, facts, titled(look.metric), hits))
     open_run(evaluation, id, f"evaluate_why:{id}")
 
 
-def _hits(look: Look, id: str, grades: Mapping[str, int]) -> Any:
-    """Return a row for each route, best first: its score, and its first hits with their grades."""
+def _hits(look: Look, id: str, grades: Mapping[str, int]) -> list[tuple[Any, ...]]:
+    """Return each route, best first: its title, score, and first hits with their grades, or its error."""
     evaluation, by = look.evaluation, values(look)
-    asked = evaluation.outcomes.get(id, {})
-    titles = _titles(evaluation, id)
-    rows: list[tuple[float, Any]] = []
-    for route in leaderboard.distinct(look.figures, look.metric):
-        if (one := asked.get(route)) is None:
-            continue
-        value = by.get(route, {}).get(id, {}).get(look.metric)
-        cells = []
-        for at, (passage, _) in enumerate(one.hits[:SHOWN], 1):
-            grade = grades.get(passage)
-            mark = EMPTY if grade is None else tag("span", f" ◆ {grade}", css="up" if grade else "dim")
-            cells.append(tag("td", f"{at}. ", cut(titles.get(passage, passage), 60), mark))
-        if one.status != "ok":
-            cells = [tag("td", cut(f"{one.status}: {one.error}", 200), css="bad", colspan=SHOWN)]
-        row = tag("tr", tag("td", title(route)), tag("td", number(value), css="num"), *cells)
-        rows.append((-1 if value is None else value, row))
-    rows.sort(key=lambda row: -row[0])
-    heads = ("Route", titled(look.metric), "First hits", "", "")
-    return tag("div", table(heads, [row for _, row in rows], numbers={1}), css="rs-wide", dir="auto")
+    asked, titles = evaluation.outcomes.get(id, {}), _titles(evaluation, id)
+    scores = {route: by.get(route, {}).get(id, {}).get(look.metric) for route in asked}
+    routes = [route for route in leaderboard.distinct(look.figures, look.metric) if route in asked]
+    rows = []
+    for route in sorted(routes, key=lambda route: 1 if (value := scores[route]) is None else -value):
+        one = asked[route]
+        hits = [(titles.get(passage, passage), grades.get(passage)) for passage, _ in one.hits[:SHOWN]]
+        error = "" if one.status == "ok" else f"{one.status}: {one.error}"
+        rows.append((title(route), number(scores[route]), hits, error))
+    return rows
 
 
 def _titles(evaluation: Evaluation, id: str) -> Mapping[str, str]:
@@ -248,11 +199,7 @@ def _table(look: Look, kept: list[Disagreement]) -> None:
         f"evaluate_questions:{evaluation.name}:{look.metric}",
         "Questions by how much the routes differ",
         helps={"Apart": "How different the routes' top 10 passages are: 0 identical, 1 none in common"},
-        widths={
-            **dict.fromkeys(("Best to worst", "Apart", *scores), NARROW),
-            "Question": 260,
-            "Mode": 110,
-        },
+        widths=dict.fromkeys(("Best to worst", "Apart", *scores), NARROW) | {"Question": 260, "Mode": 110},
         pinned="Question",
     )
 

@@ -85,15 +85,8 @@ def _mistakes(look: Look, route: str) -> None:
     found = oracle.mistakes(values, route, given)
     worse = sum((one.lost or 0) > 0 for one in found)
     st.markdown("##### Mistakes")
-    show(
-        sentences(
-            [
-                f"On {len(found)} of {count(len(given))} another route was better; on {worse} of them "
-                "the default, Hybrid + rerank, was.",
-                "The best route is known only afterwards: part of what it gained is chance.",
-            ]
-        )
-    )
+    told = f"On {len(found)} of {count(len(given))} another route was better; on {worse} of them the default was."
+    show(sentences([told, "The best route is known only afterwards: part of what it gained is chance."]))
     listed = found[:LISTED]
     if not listed:
         return
@@ -119,12 +112,5 @@ def _mistakes(look: Look, route: str) -> None:
     )
     say.caption(f"{len(listed)} questions. Select a row to open its run.")
     if picked is not None:
-        open_run(
-            evaluation,
-            picked.question,
-            "evaluate_mistake_open",
-            label="Open in Evaluators",
-            page="steps.py",
-            view="Evaluators",
-            tab="Decisions",
-        )
+        key, to = "evaluate_mistake_open", {"view": "Evaluators", "tab": "Decisions"}
+        open_run(evaluation, picked.question, key, label="Open in Evaluators", page="steps.py", **to)

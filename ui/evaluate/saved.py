@@ -100,11 +100,8 @@ def ended(one: Entry) -> None:
     """Draw the error that ended an evaluation, and how to go on: resume it, or retry failed questions."""
     if one.why and one.state in ("failed", "finished"):
         say.error(f"The last attempt failed: {one.why}")
-        st.caption(
-            "If the corpus, its settings or the model have changed since, start a new evaluation instead."
-        )
-    resumes = one.state in ("stopped", "failed")
-    retries = one.failed and one.state != "under way"
+        st.caption("If the corpus, its settings or the model have changed, start a new evaluation instead.")
+    resumes, retries = one.state in ("stopped", "failed"), one.failed and one.state != "under way"
     if not (resumes or retries):
         return
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
@@ -113,9 +110,9 @@ def ended(one: Entry) -> None:
             label = f"Resume ({one.done} of {one.total} done)"
             _button(label, "evaluate_resume", partial(_resume, one.name), type="primary")
         if retries:
-            about = "Reruns the questions on which at least one route failed"
-            label = f"Retry failed ({one.failed})"
-            _button(label, "evaluate_retry", partial(_resume, one.name, retry=True), help=about)
+            note = "Reruns the questions on which at least one route failed"
+            again = partial(_resume, one.name, retry=True)
+            _button(f"Retry failed ({one.failed})", "evaluate_retry", again, help=note)
 
 
 def _button(label: str, key: str, then: Callable[[], Outcome | None], **more: Any) -> None:
@@ -137,30 +134,29 @@ def about(one: Entry, evaluation: Evaluation | None) -> None:
 
 def _facts(one: Entry, evaluation: Evaluation) -> str:
     spec, figures = evaluation.spec, evaluation.figures
-    source = f"label set “{spec['labels']}”" if spec.get("labels") else f"split {one.split}"
-    sample = f"a sample of {figures['sample']['of']}" if figures.get("sample") else ""
-    mode = f"mode {spec['mode']}" if spec.get("mode") else ""
     timing = {"shared": "routes run together", "isolated": "routes run one after the other"}
     parameters = ", ".join(
         f"{title(route)} {key} = {value}"
         for route, given in spec["parameters"].items()
         for key, value in given.items()
     )
-    parts = [
-        f"Corpus {one.corpus}",
-        source,
-        mode,
-        sample,
-        f"{one.done} of {one.total} questions done",
-        f"{one.routes} routes",
-        timing.get(str(figures.get("timing")), ""),
-        "with answers" if spec.get("answers") else "",
-        f"parameters: {parameters}" if parameters else "",
-        STATES.get(one.state, one.state),
-        f"{one.changed[:16].replace('T', ' ')} UTC",
-        f"begun{by}" if (by := account.by(state.engine().store, "evaluation begun", one.name)) else "",
-    ]
-    return " · ".join(part for part in parts if part)
+    by = account.by(state.engine().store, "evaluation begun", one.name)
+    parts = {
+        f"Corpus {one.corpus}": True,
+        f"label set “{spec.get('labels')}”": spec.get("labels"),
+        f"split {one.split}": not spec.get("labels"),
+        f"mode {spec.get('mode')}": spec.get("mode"),
+        f"a sample of {(figures.get('sample') or {}).get('of')}": figures.get("sample"),
+        f"{one.done} of {one.total} questions done": True,
+        f"{one.routes} routes": True,
+        timing.get(str(figures.get("timing")), ""): True,
+        "with answers": spec.get("answers"),
+        f"parameters: {parameters}": parameters,
+        STATES.get(one.state, one.state): True,
+        f"{one.changed[:16].replace('T', ' ')} UTC": True,
+        f"begun{by}": by,
+    }
+    return " · ".join(part for part, there in parts.items() if there and part)
 
 
 def _resume(name: str, *, retry: bool = False) -> None:

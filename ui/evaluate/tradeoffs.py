@@ -63,12 +63,8 @@ def worth(found: Mapping[str, Point], look: Look, cost: str) -> list[str]:
 
 def draw(look: Look) -> None:
     """Draw what choosing the best route for each question would give."""
-    found = once(
-        look.evaluation,
-        "oracle",
-        look.metric,
-        compute=lambda: oracle.oracle(values(look), look.metric),
-    )
+    metric = look.metric
+    found = once(look.evaluation, "oracle", metric, compute=lambda: oracle.oracle(values(look), metric))
     if found is None or len(found["regret"]) < 2:
         st.info("It takes two routes with scores to compare what each is best at.")
         return
@@ -77,7 +73,7 @@ def draw(look: Look) -> None:
         {
             "Route": title(route),
             "Regret": one["mean"],
-            **dict(zip(("95% from", "to"), one["ci95"], strict=True)),
+            **tables.interval(one["ci95"]),
             "Best on": one["best"],
             "Questions": one["n"],
         }
@@ -88,7 +84,7 @@ def draw(look: Look) -> None:
             "Routes": " + ".join(map(title, pair["routes"])),
             "Better of the two": pair["mean"],
             "Gain": pair["gain"],
-            **dict(zip(("95% from", "to"), pair["ci95"], strict=True)),
+            **tables.interval(pair["ci95"]),
         }
         for pair in found["pairs"][:PAIRS]
     ]

@@ -16,7 +16,7 @@ from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.gate import Decision, decide
 from core.evaluation.release.measured import of_figures
 from ui.app.evaluated import once
-from ui.app.markup import tag
+from ui.app.markup import fragment
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,7 @@ def figures(evaluation: Evaluation, baseline: str) -> Mapping[str, Any]:
 
 def sentences(texts: Sequence[str]) -> Markup:
     """Return the findings: the first sentence stands out, with the others as lines below it."""
-    first, *others = texts
-    lines = tag("ul", *(tag("li", one, dir="auto") for one in others)) if others else ""
-    return tag("div", tag("p", tag("b", first), dir="auto"), lines, css="rs rs-evaluate-words")
+    return fragment("evaluate.sentences", texts[0], texts[1:])
 
 
 def values(look: Look) -> ByRoute:
@@ -52,10 +50,9 @@ def values(look: Look) -> ByRoute:
 def decided(look: Look) -> Decision:
     """Return the decision in the metric looked at, without limits on time and cost."""
     one = look.evaluation
-    return once(
-        one,
-        "decision",
-        look.metric,
-        look.baseline,
-        compute=lambda: decide(of_figures(look.figures, one.name, evaluation=one), Criteria(look.metric)),
-    )
+    key = "decision", look.metric, look.baseline
+
+    def compute() -> Decision:
+        return decide(of_figures(look.figures, one.name, evaluation=one), Criteria(look.metric))
+
+    return once(one, *key, compute=compute)
