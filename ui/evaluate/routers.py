@@ -85,7 +85,8 @@ def _mistakes(look: Look, route: str) -> None:
     found = oracle.mistakes(values, route, given)
     worse = sum((one.lost or 0) > 0 for one in found)
     st.markdown("##### Mistakes")
-    told = f"On {len(found)} of {count(len(given))} another route was better; on {worse} of them the default was."
+    told = f"On {len(found)} of {count(len(given))} another route was better; "
+    told += f"on {worse} of them the default was."
     show(sentences([told, "The best route is known only afterwards: part of what it gained is chance."]))
     listed = found[:LISTED]
     if not listed:

@@ -115,10 +115,7 @@ def against(measured: Measured, decision: Decision) -> None:
         st.session_state[KEPT] = (given.name, given.getvalue())
     uploaded = st.session_state.get(KEPT)
     if uploaded is None:
-        st.caption(
-            "Upload the snapshot of an earlier release, which “Report and build” wrote, to compare the "
-            "routes question by question."
-        )
+        st.caption("Upload the snapshot of an earlier release, which “Report and build” wrote.")
         return
     found = compare(read(uploaded[1], uploaded[0]), measured, decision)
     box = {"shown": st.error, "excluded": st.success}.get(found.regression, st.warning)

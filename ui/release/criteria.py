@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
+from typing import Any, NamedTuple
 
 import streamlit as st
 
@@ -19,10 +19,11 @@ from ui.app.markup import md
 
 NONE = "none"  # in the address: no limit
 METRIC = "release_metric"
+UNJUDGED = "Share of the first ten passages, 0 to 1. A route above it is not decided: label more."
+LOSS = "The accepted loss of the metric for a cheaper route. At 0.02 it takes 150 questions or more."
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(NamedTuple):
     """A control for one field of Criteria."""
 
     field: str
@@ -30,39 +31,21 @@ class Limit:
     label: str
     step: float
     told: str
-    least: float | None = 0.0
+    about: str = ""  # the Glossary's term
     most: float | None = None
-    about: str | None = None  # the Glossary's term
 
 
 LIMITS = (
-    Limit("minimum", "min", "Mean at least", 0.01, "Leave empty for no minimum.", None),
-    Limit("max_p95_ms", "p95", "p95 at most (ms)", 50.0, "For the route on its own.", about="p50 and p95"),
+    Limit("minimum", "min", "Mean at least", 0.01, "Leave empty for no minimum."),
+    Limit("max_p95_ms", "p95", "p95 at most (ms)", 50.0, "For the route on its own.", "p50 and p95"),
     Limit("max_tokens", "tokens", "Tokens at most", 100.0, "Average number of model tokens per question."),
     Limit("max_calls", "calls", "Model calls at most", 0.5, "Average number of model calls per question."),
     Limit(
-        "max_cost", "cost", "Price of 1,000 at most", 0.1, "For 1,000 questions at the prices in Settings."
+        "max_cost", "cost", "Price of 1,000 at most", 0.1, "For 1,000 questions by the prices in Settings."
     ),
     Limit("max_failed", "failed", "Failed at most", 0.01, "Share of the questions, 0 to 1.", most=1.0),
-    Limit(
-        "max_unjudged",
-        "unjudged",
-        "Unjudged at most",
-        0.01,
-        "Share of the first ten passages, 0 to 1. A route above it is not decided: label more.",
-        most=1.0,
-        about="unjudged passage",
-    ),
-    Limit(
-        "margin",
-        "margin",
-        "Margin",
-        0.01,
-        "The loss of the metric that is accepted for a cheaper route. At 0.02 it takes 150 questions or "
-        "more.",
-        most=1.0,
-        about="margin",
-    ),
+    Limit("max_unjudged", "unjudged", "Unjudged at most", 0.01, UNJUDGED, "unjudged passage", 1.0),
+    Limit("margin", "margin", "Margin", 0.01, LOSS, "margin", 1.0),
 )
 
 
@@ -72,37 +55,18 @@ def chosen(measured: Measured) -> Criteria:
     named = st.empty()
     usual = Criteria()
     with st.container(horizontal=True, gap="medium"):
-        no_loss = _switch(
-            "loss",
-            "Reject routes shown worse than the baseline on any kind of question",
-            usual.no_loss,
-            f"The baseline is {measured.title(measured.baseline)}.",
-            "baseline",
-        )
-        cheaper = _switch(
-            "cheapest",
-            "Ship the cheapest route that is at most the margin worse",
-            usual.cheaper,
-            "Turn off to ship the route with the highest mean, whatever it costs.",
-            "margin",
-        )
-    unlike = bool(measured.unlike) and _switch(
-        "machines",
-        "Use times of unlike machines",
-        usual.unlike_machines,
-        f"Off: no time counts, because {measured.unlike}.",
-        "p50 and p95",
-    )
+        lossy = f"The baseline is {measured.title(measured.baseline)}."
+        label = "Reject routes shown worse than the baseline on any kind of question"
+        no_loss = _switch("loss", label, usual.no_loss, lossy, "baseline")
+        label = "Ship the cheapest route that is at most the margin worse"
+        about = "Turn off to ship the route with the highest mean, whatever it costs."
+        cheaper = _switch("cheapest", label, usual.cheaper, about, "margin")
+    about, label = f"Off: no time counts, because {measured.unlike}.", "Use times of unlike machines"
+    unlike = bool(measured.unlike) and _switch("machines", label, usual.unlike_machines, about, "p50 and p95")
     with top:
-        metric = choice(
-            "metric",
-            METRIC,
-            "Quality is",
-            list(measured.metrics()),
-            width=200,
-            format_func=titled,
-            help=help_mark.metric(st.session_state.get(METRIC) or next(iter(measured.metrics()))),
-        )
+        metrics = list(measured.metrics())
+        note = help_mark.metric(st.session_state.get(METRIC) or metrics[0])
+        metric = choice("metric", METRIC, "Quality is", metrics, width=200, format_func=titled, help=note)
         begin = settled(measured, Criteria(metric, unlike_machines=unlike))
         of = f"{measured.name}:{metric}{':all times' if unlike else ''}"
         limits = {one.field: _limit(one, of, getattr(begin, one.field)) for one in LIMITS}
@@ -127,19 +91,14 @@ def _limit(one: Limit, of: str, begin: float | None) -> float | None:
     key = f"release:{one.field}:{of}"
     address.take(one.parameter, key, _reader(one))
     st.session_state.setdefault(key, begin)
-    value: float | None = st.number_input(
-        one.label,
-        value=None,
-        min_value=one.least,
-        max_value=one.most,
-        step=one.step,
-        key=key,
-        width=160,
-        help=term(one.about, one.told) if one.about else one.told,
-        placeholder="no limit",
-        format="%.0f" if one.step >= 50 else "%.2f",
-        persist_state="session",
-    )
+    given: Any = {
+        "min_value": None if one.field == "minimum" else 0.0,
+        "max_value": one.most,
+        "help": term(one.about, one.told) if one.about else one.told,
+        "format": "%.0f" if one.step >= 50 else "%.2f",
+    }
+    field: Any = {"key": key, "width": 160, "placeholder": "no limit", "persist_state": "session"}
+    value: float | None = st.number_input(one.label, value=None, step=one.step, **given, **field)
     same = value == begin or (value is not None and begin is not None and abs(value - begin) < 1e-9)
     address.keep(one.parameter, None if same else NONE if value is None else f"{value:.10g}")
     return value
@@ -159,8 +118,8 @@ def _reader(one: Limit) -> Callable[[str], float | None]:
         if text == NONE:
             return None
         value = float(text)
-        low, high = one.least, one.most
-        if not isfinite(value) or (low is not None and value < low) or (high is not None and value > high):
+        low, high = -inf if one.field == "minimum" else 0.0, inf if one.most is None else one.most
+        if not isfinite(value) or not low <= value <= high:
             raise ValueError(text)
         return value
 

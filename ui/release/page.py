@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import streamlit as st
 
@@ -23,7 +25,7 @@ from ui.app import account, evaluated, opened, say, state
 from ui.app.choice import choice
 from ui.app.evaluated import once
 from ui.app.help_mark import term
-from ui.app.markup import md, show, tag
+from ui.app.markup import fragment, md, show
 from ui.app.plot import plot
 from ui.app.tabs import tabs
 from ui.charts.intervals import of_verdict
@@ -60,15 +62,10 @@ def _decided(measured: Measured, evaluation: Evaluation) -> None:
         _card(decision, evaluation)
     with left:
         points = {one.route: (one.mean, one.p95_ms or one.p50_ms) for one in decision.candidates}
-        figure = tradeoff(
-            points,
-            {one.route: one.title for one in decision.candidates},
-            decision.baseline,
-            metric=titled(criteria.metric),
-            cost="95th percentile latency (p95)",
-            time=True,
-            region=(criteria.minimum, criteria.max_p95_ms),
-        )
+        titles, metric = {one.route: one.title for one in decision.candidates}, titled(criteria.metric)
+        region, cost = (criteria.minimum, criteria.max_p95_ms), "95th percentile latency (p95)"
+        given: Any = {"metric": metric, "cost": cost, "time": True, "region": region}
+        figure = tradeoff(points, titles, decision.baseline, **given)
         plot(figure, "release_front", text.headline(decision), table=False)
         regressions.summary(measured, decision)
     with st.expander("Why"):
@@ -109,15 +106,7 @@ def _card(decision: Decision, evaluation: Evaluation) -> None:
         (number(mean), f"mean {titled(decision.criteria.metric)}, {count(verdict.questions)}"),
         (number(worse), f"worse than another route at most; margin {number(verdict.margin)}"),
     )
-    show(
-        tag(
-            "div",
-            tag("h2", said, css=f"rs-release-{css}"),
-            *(tag("div", tag("b", value), " ", about) for value, about in figures),
-            tag("div", change, css="dim"),
-            css="rs rs-release-card",
-        )
-    )
+    show(fragment("release.card", said, css, figures, change))
     if decision.chosen is None:
         settle.button(evaluation, verdict.open_pair, "release_settle")
     else:
@@ -148,26 +137,21 @@ def _rests(_measured: Measured, decision: Decision) -> None:
 
 def _taken(measured: Measured, decision: Decision) -> None:
     against, stem = comparisons.snapshot_diff(measured, decision), f"release-{measured.name}"
+    files: tuple[tuple[str, Callable[[], str], str, str], ...] = (
+        ("Report (HTML)", lambda: report(measured, decision, against), "html", "text/html"),
+        (
+            "Report (Markdown)",
+            lambda: report(measured, decision, against, kind="markdown"),
+            "md",
+            "text/markdown",
+        ),
+        ("Snapshot (JSON)", lambda: snapshot(measured, decision), "json", "application/json"),
+    )
     with st.container(horizontal=True):
-        for label, made, ending, mime in (
-            ("Report (HTML)", lambda: report(measured, decision, against), "html", "text/html"),
-            (
-                "Report (Markdown)",
-                lambda: report(measured, decision, against, kind="markdown"),
-                "md",
-                "text/markdown",
-            ),
-            ("Snapshot (JSON)", lambda: snapshot(measured, decision), "json", "application/json"),
-        ):
-            st.download_button(
-                label,
-                account.by_me(made),
-                f"{stem}.{ending}",
-                mime,
-                on_click="ignore",
-                key=f"release_{ending}",
-                **account.needs("release"),
-            )
+        for label, made, ending, mime in files:
+            button: dict[str, Any] = {"key": f"release_{ending}", **account.needs("release")}
+            work, file = account.by_me(made), f"{stem}.{ending}"
+            st.download_button(label, work, file, mime, on_click="ignore", **button)
     st.caption("The snapshot contains every figure and each question's values, to compare a later release.")
     for purpose, given in (
         ("In CI, this command exits with 0 if a route is decided to ship, and with 1 otherwise:", "html"),
@@ -187,24 +171,14 @@ def _module(measured: Measured, decision: Decision) -> None:
         return
     routes, spec = list(measured.routes), evaluation.spec
     chosen = decision.chosen or decision.nearest
-    name = choice(
-        "export",
-        "export_route",
-        "Route",
-        routes,
-        usual=chosen if chosen in routes else None,
-        format_func=measured.title,
-        width=420,
-    )
-    source = module(
-        state.engine(),
-        name,
-        spec["corpus"],
+    given: Any = {"format_func": measured.title, "width": 420, "usual": chosen if chosen in routes else None}
+    name = choice("export", "export_route", "Route", routes, **given)
+    parameters, why = (
         (spec.get("parameters") or {}).get(name, {}),
-        evidence=spec.get("evidence"),
-        purpose=f"as measured in evaluation {evaluation.name}",
-        file=FILE,
+        f"as measured in evaluation {evaluation.name}",
     )
+    asked: Any = {"evidence": spec.get("evidence"), "purpose": why, "file": FILE}
+    source = module(state.engine(), name, spec["corpus"], parameters, **asked)
     st.caption("Runs the route in the same engine, so it returns the same hits. Needs RouteScope installed.")
     st.download_button("Download", source, file_name=FILE, mime="text/x-python", on_click="ignore")
     st.code(source, language="python")

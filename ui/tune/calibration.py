@@ -14,7 +14,7 @@ from core.evaluation.tuning import batch_run as batches
 from core.evaluation.tuning import threshold_cases
 from core.evaluation.tuning.batch_run import BatchRun
 from core.evaluation.tuning.calibrate import NAMES
-from core.evaluation.tuning.threshold_cases import Found, Target
+from core.evaluation.tuning.threshold_cases import Found
 from core.routes.registry import routes as known_routes
 from ui.app import address, evaluated, opened, routes, say, state
 from ui.app.choice import choice
@@ -50,15 +50,11 @@ def _of(evaluation: Evaluation) -> None:
     if not (offered := [*names, *asked_now]):
         return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        route = choice(
-            "route",
-            ROUTE,
-            "Route",
-            offered,
-            always=True,
-            width=270,
-            format_func=lambda name: cut(routes.title(name), 40) + " · not measured" * (name in asked_now),
-        )
+        titles = {
+            name: cut(routes.title(name), 40) + " · not measured" * (name in asked_now) for name in offered
+        }
+        given: Any = {"always": True, "width": 270, "format_func": titles.__getitem__}
+        route = choice("route", ROUTE, "Route", offered, **given)
         steps = st.container()
     if route in names:
         _chosen(in_runs, route, evaluation.labelled, ("runs",), evaluation, steps)
@@ -84,14 +80,11 @@ def _chosen(
         st.info("No step of this route compares a score with a threshold on these questions.")
         return
     with steps:
-        key = choice(
-            "step",
-            STEP,
-            "Threshold",
-            list(targets),
-            width=460,
-            format_func=lambda one: cut(_named(targets[one]), 80),
-        )
+        named = {
+            key: cut(f"{FLOORS.get(one.name, f'{one.name} · ')}{one.step}{UNITS[one.unit]}", 80)
+            for key, one in targets.items()
+        }
+        key = choice("step", STEP, "Threshold", list(targets), width=460, format_func=named.__getitem__)
     objective, wanted = _objective()
     parts = divided(labelled)
     if parts is None:
@@ -107,34 +100,17 @@ def _chosen(
 def _objective() -> tuple[Objective, float | None]:
     """Draw the choice of the objective."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        objective = choice(
-            "objective",
-            OBJECTIVE,
-            "Chosen by",
-            OBJECTIVES,
-            segmented=True,
-            format_func=lambda one: f"target {one}" if one in WANTED else NAMES[one],
-        )
+        named = {one: f"target {one}" if one in WANTED else NAMES[one] for one in OBJECTIVES}
+        given: Any = {"segmented": True, "format_func": named.__getitem__}
+        objective = choice("objective", OBJECTIVE, "Chosen by", OBJECTIVES, **given)
         address.take("wanted", WANTED_KEY, _share)
         st.session_state.setdefault(WANTED_KEY, 0.9)
         wanted = None
         if objective in WANTED:
-            wanted = st.number_input(
-                f"At least this {objective}",
-                LEAST_WANTED,
-                1.0,
-                step=0.05,
-                key=WANTED_KEY,
-                width=180,
-                persist_state="session",
-            )
+            given = {"key": WANTED_KEY, "width": 180, "persist_state": "session"}
+            wanted = st.number_input(f"At least this {objective}", LEAST_WANTED, 1.0, step=0.05, **given)
     address.keep("wanted", None if wanted is None else f"{wanted:g}")
     return objective, wanted
-
-
-def _named(target: Target) -> str:
-    """Return a threshold's name in the list."""
-    return f"{FLOORS.get(target.name, f'{target.name} · ')}{target.step}{UNITS[target.unit]}"
 
 
 def _nothing(evaluation: Evaluation, found: Found) -> None:

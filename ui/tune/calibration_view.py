@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 from markupsafe import Markup
 
@@ -10,7 +12,6 @@ from core.evaluation.calibration import Objective
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.tuning.calibrate import (
     Calibration,
-    Measured,
     about,
     calibrate,
     curve,
@@ -82,27 +83,19 @@ def draw(
 
 def _table(found: Calibration) -> Markup:
     """Return the chosen and the current threshold on held-out questions, and the chosen one on dev."""
-    rows = [
-        (
-            name,
-            f"{one.threshold:.3g}",
-            *(_cell(one.of[column]) for column in COLUMNS),
-            f"{one.acted:,} of {one.n:,}",
-        )
-        for name, one in (
-            ("chosen, held out", found.chosen),
-            ("in use, held out", found.shipped),
-            ("chosen, first half" if found.made else "chosen, dev", found.on_dev),
-        )
-    ]
+    dev = "chosen, first half" if found.made else "chosen, dev"
+    rows = []
+    for name, one in (
+        ("chosen, held out", found.chosen),
+        ("in use, held out", found.shipped),
+        (dev, found.on_dev),
+    ):
+        figures = []
+        for value, ends in ((one.of[column].value, one.of[column].interval) for column in COLUMNS):
+            span = tag("span", f"{ends[0]:.2f}–{ends[1]:.2f}", css="dim") if ends is not None else EMPTY
+            figures.append(join(["–" if value is None else f"{value:.2f}", span]))
+        rows.append((name, f"{one.threshold:.3g}", *figures, f"{one.acted:,} of {one.n:,}"))
     return table(("", "Threshold", *COLUMNS.values(), "Acted on"), rows, numbers=range(1, 7))
-
-
-def _cell(one: Measured) -> Markup:
-    ends = EMPTY
-    if one.interval is not None:
-        ends = tag("span", f"{one.interval[0]:.2f}–{one.interval[1]:.2f}", css="dim")
-    return join(["–" if one.value is None else f"{one.value:.2f}", ends])
 
 
 def _curves(
@@ -112,15 +105,12 @@ def _curves(
     if not target.cases:
         return
     names = ("first half", "second half") if parts.made else ("dev", "held out")
-    drawn = once(
-        evaluation,
-        "curves",
-        *key,
-        compute=lambda: [
-            curve([case for case in target.cases if case.question in set(part)], target.acts)
-            for part in (parts.chosen_on, parts.held_out)
-        ],
-    )
+
+    def compute() -> list[Any]:
+        parted = (set(part) for part in (parts.chosen_on, parts.held_out))
+        return [curve([one for one in target.cases if one.question in part], target.acts) for part in parted]
+
+    drawn = once(evaluation, "curves", *key, compute=compute)
     marks = {"in use": target.shipped, **({} if found is None else {"chosen": found.threshold})}
     said = about(target) if found is None else in_words(found)
     figure = calibration_curves(dict(zip(names, drawn, strict=True)), marks, f"threshold of “{target.step}”")

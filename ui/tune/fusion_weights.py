@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
 from core.backends import fusion_weights as kept
@@ -45,14 +47,10 @@ def _fit(evaluation: Evaluation, corpus: str) -> None:
     questions, rest = parts.chosen_on, parts.held_out
     lists = _lists(corpus)
     there = fusion_weights.relevant(evaluation.labelled, questions)
-    say.caption(
-        f"{len(questions)} labelled questions with {there} relevant passages to fit on"
-        + (
-            f"; {len(rest)} are held out to test the weights."
-            if rest
-            else ". None are held out, so the weights are tested only by cross-validation."
-        )
-    )
+    tested = f"{len(rest)} are held out to test the weights"
+    if not rest:
+        tested = "None are held out, so the weights are tested only by cross-validation"
+    say.caption(f"{len(questions)} labelled questions with {there} relevant passages to fit on; {tested}.")
     lacking: str | None = "Choose at least one list to fuse"
     if lists:
         lacking = fusion_weights.too_few(evaluation.labelled, questions, len(lists))
@@ -64,19 +62,11 @@ def _fit(evaluation: Evaluation, corpus: str) -> None:
     known = kept.names(state.engine().settings.home, corpus)
     st.session_state.setdefault(NAME, f"{split}-{len(known) + 1}")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        about = "Fitting replaces weights of this name"
-        given = st.text_input(
-            "Name of the weights", key=NAME, width=260, max_chars=80, persist_state="session", help=about
-        )
+        field: Any = {"width": 260, "max_chars": 80, "help": "Fitting replaces weights of this name"}
+        given = st.text_input("Name of the weights", key=NAME, persist_state="session", **field)
         wanted = Wanted(corpus, given.strip(), lists, evaluation.name, None, split)
-        st.button(
-            "Fit",
-            key="fit_begin",
-            type="primary",
-            disabled=bool(lacking) or not wanted.name,
-            on_click=outcome.act,
-            args=("fit", lambda: _begin(wanted)),
-        )
+        todo: Any = {"on_click": outcome.act, "args": ("fit", lambda: _begin(wanted))}
+        st.button("Fit", key="fit_begin", type="primary", disabled=bool(lacking) or not wanted.name, **todo)
     outcome.draw("fit")
     if running is not None and running.error:
         say.error(f"The fit failed: {running.error}")
@@ -97,15 +87,9 @@ def _split(evaluation: Evaluation) -> str | None:
     usual = fusion_weights.divided(evaluation.labelled)[0]
     if len(options) < 2:
         return usual
-    return choice(
-        "split",
-        SPLIT,
-        "Questions to fit on",
-        options,
-        usual=usual,
-        segmented=True,
-        format_func=lambda one: "all" if one == ALL else md(one),
-    )
+    named = {one: "all" if one == ALL else md(one) for one in options}
+    given: Any = {"segmented": True, "format_func": named.__getitem__}
+    return choice("split", SPLIT, "Questions to fit on", options, usual=usual, **given)
 
 
 def _lists(corpus: str) -> tuple[str, ...]:
@@ -115,14 +99,9 @@ def _lists(corpus: str) -> tuple[str, ...]:
     address.take("lists", CHOSEN, lambda text: [one for one in text.split(",") if one in able])
     given = st.session_state.get(CHOSEN)
     st.session_state[CHOSEN] = able if given is None else [one for one in given if one in able]
-    chosen: list[str] = st.multiselect(
-        "Lists to fuse",
-        able,
-        key=CHOSEN,
-        persist_state="session",
-        format_func=lambda name: md(LISTS[name]),
-        help="The ranked lists to combine. Fewer lists need fewer labels.",
-    )
+    note = "The ranked lists to combine. Fewer lists need fewer labels."
+    given_: Any = {"format_func": lambda name: md(LISTS[name]), "help": note, "persist_state": "session"}
+    chosen: list[str] = st.multiselect("Lists to fuse", able, key=CHOSEN, **given_)
     address.keep("lists", ",".join(chosen) if set(chosen) != set(able) else None)
     missing = {LISTS[name]: why for name, why in there.items() if why is not None}
     if missing:

@@ -41,12 +41,8 @@ def draw(corpus: str) -> bool:
         name = choice("weights", WEIGHTS, "Weights", names, width=300)
         with st.popover("Delete", key="fit_delete"):
             st.caption("The route then uses the newest remaining weights. Stored runs do not change.")
-            st.button(
-                "Delete these weights",
-                key="fit_delete_now",
-                on_click=outcome.act,
-                args=(f"fit_deleted:{corpus}", partial(_delete, home, corpus, name)),
-            )
+            args = (f"fit_deleted:{corpus}", partial(_delete, home, corpus, name))
+            st.button("Delete these weights", key="fit_delete_now", on_click=outcome.act, args=args)
     try:
         found = files.read(home, corpus, name)
     except RouteScopeError as error:
@@ -56,10 +52,7 @@ def draw(corpus: str) -> bool:
     show(tag("div", tag("p", tag("b", text)), css="rs"))
     plot(weight_bars(found), f"fit_bars:{found.name}", text)
     if found.fingerprint != current_fingerprint(found.corpus, settings=state.engine().settings):
-        st.warning(
-            "The corpus has been reindexed since these weights were fitted. The figures describe the earlier "
-            "corpus. Fit them again."
-        )
+        st.warning("The corpus has been reindexed since these weights were fitted. Fit them again.")
     try:
         _worth(found)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -86,9 +79,8 @@ def _worth(found: FittedWeights) -> None:
             more = tag("summary", f"The same against {len(measured)} routes of the evaluation")
             body.append(tag("details", more, _table(measured, "The fitted weights minus")))
     if left := learn_text.left_out(found):
-        body.append(
-            tag("p", tag("b", "Is each list worth its search?"), " Refitted without it, out of fold:")
-        )
+        worth = tag("b", "Is each list worth its search?")
+        body.append(tag("p", worth, " Refitted without it, out of fold:"))
         body.append(_table(left, "Without"))
     if folds := made.get("out of fold", {}).get("folds"):
         said = ", ".join(f"{one[METRIC]:.3f} ({one['questions']} questions)" for one in folds)
@@ -101,12 +93,8 @@ def _use(found: FittedWeights) -> None:
     """Draw the button that uses the weights in the next run of Compare, with Undo."""
     route = next(one for one in routes().values() if Need.WEIGHTS in one.needs)
     parameter = next(parameter.name for parameter in route.parameters if parameter.type is str)
-    st.button(
-        "Use in Compare",
-        key="fit_use",
-        on_click=next_run.use,
-        args=(f"fit:{found.name}", route, {parameter: found.name}, found.corpus),
-    )
+    args = (f"fit:{found.name}", route, {parameter: found.name}, found.corpus)
+    st.button("Use in Compare", key="fit_use", on_click=next_run.use, args=args)
     outcome.draw(f"fit:{found.name}", "fit_undo_use")
     if count := len(found.made.get("questions", ())):
         st.caption(f"On the {count} questions that it was fitted on, the route looks better than it is.")
@@ -125,18 +113,12 @@ def _restore(home: Path, found: FittedWeights) -> None:
 
 
 def _table(found: Sequence[Finding], first: str) -> Markup:
-    rows = [
-        (
-            cut(one.baseline or "", 60),
-            f"{one.before:.3f}",
-            number(one.estimate, signed=True),
-            "–" if one.interval is None else between(*one.interval, signed=True),
-            f"{one.p:.3f}",
-            (one.verdict, {"better": "up", "worse": "down"}.get(one.verdict, "dim")),
-            str(one.n),
-        )
-        for one in found
-    ]
+    rows = []
+    for one in found:
+        ends = "–" if one.interval is None else between(*one.interval, signed=True)
+        figures = f"{one.before:.3f}", number(one.estimate, signed=True), ends, f"{one.p:.3f}"
+        verdict = one.verdict, {"better": "up", "worse": "down"}.get(one.verdict, "dim")
+        rows.append((cut(one.baseline or "", 60), *figures, verdict, str(one.n)))
     heads = (first, "nDCG@10", "difference", "95% interval", "p, corrected", "", "questions")
     drawn = table(heads, rows, numbers={1, 2, 3, 4, 6}, css="rs-learning-table")
     return tag("div", drawn, css="rs-wide")

@@ -64,16 +64,9 @@ def _of(evaluation: Evaluation) -> None:
         return
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         usual = next((name for name in by if any(one.tunes for one in by[name])), next(iter(by)))
-        name = choice(
-            "route",
-            ROUTE,
-            "Route",
-            list(by),
-            usual=usual,
-            always=True,
-            width=260,
-            format_func=lambda one: cut(routes.title(one), 60),
-        )
+        named_ = {one: cut(routes.title(one), 60) for one in by}
+        given: Any = {"always": True, "width": 260, "format_func": named_.__getitem__}
+        name = choice("route", ROUTE, "Route", list(by), usual=usual, **given)
         route, names = known_routes()[name], [one.name for one in by[name]]
         tuned = next((one.name for one in by[name] if one.tunes), names[0])
         plain: dict[str, Any] = {"format_func": lambda one: cut(one.replace("_", " "), 40)}
@@ -157,12 +150,9 @@ def _grid(route: str, parameter: Parameter, now: Any, at: int, *, paired: bool) 
     address.take(param, key, str)
     if not str(st.session_state.get(key) or "").strip():
         st.session_state[key] = usual
-    text: str = st.text_input(
-        f"Values of {md(parameter.name)}",
-        key=key,
-        persist_state="session",
-        help=md(f"{parameter.help}. Enter 0, 0.1, 0.2 or 0..1 step 0.1. In use: {shown(now)}"),
-    )
+    note = md(f"{parameter.help}. Enter 0, 0.1, 0.2 or 0..1 step 0.1. In use: {shown(now)}")
+    label = f"Values of {md(parameter.name)}"
+    text: str = st.text_input(label, key=key, persist_state="session", help=note)
     address.keep(param, text if text != usual else None)
     return read(text, parameter, route)
 
@@ -177,11 +167,9 @@ def _shown(found: Curve) -> None:
     one_parameter = len(found.subject.names) == 1
     figure = sweep_curve(found) if one_parameter else sweep_map(found)
     plot(figure, "sweep_chart", describe_sweep(found, sentences), table=False)
-    legend = (
-        "Bar: 95% interval of the difference from the value in use. Colour: adjusted for all values tried."
-        if one_parameter
-        else "Dashed frame: in use. Solid frame: highest. Arrow: shown better or worse, adjusted for all."
-    )
+    legend = "Dashed frame: in use. Solid frame: highest. Arrow: shown better or worse, adjusted for all."
+    if one_parameter:
+        legend = "Bar: 95% interval of the difference from the value in use. Colour: adjusted for all values."
     say.caption(" ".join([*rest[1:], legend, counted(found)]))
     with st.expander("Show as a table"):
         show(tag("div", _table(found), css="rs rs-sweep-table"))
@@ -223,16 +211,10 @@ def _use(found: Curve, route: Route) -> None:
         return cut(named(about, point), 60) + mark
 
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        point: Point = st.selectbox(
-            "Value", points, key=key, width=300, persist_state="session", format_func=words
-        )
-        st.button(
-            "Use in Compare",
-            key="sweep_keep",
-            on_click=next_run.use,
-            args=(mine, route, about.values(point), corpus),
-            help="Sets the value as a parameter of the next run on Compare",
-        )
+        given: Any = {"width": 300, "persist_state": "session", "format_func": words}
+        point: Point = st.selectbox("Value", points, key=key, **given)
+        args = (mine, route, about.values(point), corpus)
+        st.button("Use in Compare", key="sweep_keep", on_click=next_run.use, args=args)
     why = note(found, point)
     say.caption(f"{why}.")
     outcome.draw(mine, "sweep_undo_keep")
