@@ -114,4 +114,4 @@ def test_the_form_begins_an_audit_that_can_be_stopped_and_resumed(visit, wary):
 def test_a_damaged_audit_is_told(view, made):
     (made / audit.AUDIT).write_text("{}")
     app = view("evaluate.py", TAB)
-    assert "is damaged: figures are missing" in shown(app)
+    assert "audit.json is damaged" in shown(app)
