@@ -274,7 +274,7 @@ def test_two_readings_of_a_source_are_compared_on_the_same_words(engine, folder,
         ([], "none of its 1 questions has labelled text"),
         ([{"doc": "gift.md", "grade": 1}], "none of its 1 questions has labelled text"),
         ([{"doc": "gone.md"}], "has no document 'gone.md'"),
-        ([{"doc": "gift.md", "quote": "never written"}], "does not hold the quote"),
+        ([{"doc": "gift.md", "quote": "never written"}], "lacks the quote"),
     ],
 )
 def test_a_set_that_cannot_be_measured_says_why(engine, folder, tmp_path, entries, told):

@@ -207,7 +207,7 @@ def test_questions_of_a_file_name_the_file_and_line_of_what_is_broken():
         Question("7", Query("Why?"), split="dev", answer="So.", answers=("So.",), answerable=True),
     )
     assert origins.of_file("mine.csv", b"id,text\n1,Why?\n").questions[0].query == Query("Why?")
-    with pytest.raises(BadInput, match=r"^mine\.csv line 3: .*needs 'text'"):
+    with pytest.raises(BadInput, match=r"^mine\.csv line 3: .*no 'text'"):
         origins.of_file("mine.csv", b"id,text\n1,Why?\n2,\n")
     with pytest.raises(BadInput, match=r"'mine\.xlsx': give a file ending in one of \.jsonl, "):
         origins.of_file("mine.xlsx", b"")
