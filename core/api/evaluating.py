@@ -38,10 +38,9 @@ from core.evaluation import text as words
 from core.evaluation.chunkings import measuring
 from core.evaluation.experiment import perform, prepare
 from core.evaluation.experiment_store import Evaluation
-from core.evaluation.options import options, with_keywords
 from core.evaluation.question_formats import read_columns
 from core.evaluation.runner import Course
-from core.evaluation.spec import Spec
+from core.evaluation.spec import Spec, options, with_keywords
 from core.evaluation.summary import check_baseline
 
 if TYPE_CHECKING:

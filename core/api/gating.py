@@ -13,7 +13,6 @@ from core.domain.errors import BadInput
 from core.domain.format import milliseconds
 from core.engine import engine as engines
 from core.evaluation.experiment_store import Evaluation
-from core.evaluation.options import with_keywords
 from core.evaluation.release import text as words
 from core.evaluation.release.against import Against, failures
 from core.evaluation.release.against import compare as compare_with
@@ -22,6 +21,7 @@ from core.evaluation.release.gate import Decision, decide
 from core.evaluation.release.measured import find, of_evaluation, settled
 from core.evaluation.release.regressions import regressed
 from core.evaluation.release.snapshot import earlier
+from core.evaluation.spec import with_keywords
 
 if TYPE_CHECKING:
     import pandas as pd

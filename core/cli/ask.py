@@ -25,7 +25,7 @@ from core.cli.commands import (
 from core.cli.common import emit, note, warn, working
 from core.cli.named import chosen, merged, preset_of, with_own
 from core.domain.errors import BadInput
-from core.evaluation.options import option
+from core.evaluation.spec import option
 
 if TYPE_CHECKING:
     from core.domain.types import Turn

@@ -13,8 +13,7 @@ from core.cli.evaluate import check_labels
 from core.cli.named import read_parameters
 from core.cli.text import table
 from core.domain.errors import BadInput
-from core.evaluation.options import option
-from core.evaluation.spec import Spec
+from core.evaluation.spec import Spec, option
 
 QUERIES = 40
 ASKED = ("split", "mode", "queries", "seed", "labels", "questions", "qrels")

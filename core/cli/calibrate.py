@@ -12,7 +12,7 @@ from core.cli.commands import argument, command
 from core.cli.common import emit, note, working
 from core.cli.text import amount, table
 from core.domain.errors import BadInput, Cancelled
-from core.evaluation.options import option
+from core.evaluation.spec import option
 
 if TYPE_CHECKING:
     from core.backends.calibrations import DecisionCalibration

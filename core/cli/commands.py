@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from core.domain.errors import BadInput
-from core.evaluation.options import KEY, DeclaredOption, option, options
+from core.evaluation.spec import KEY, DeclaredOption, option, options
 
 METAVAR = "metavar"  # in the metadata of an argument
 JSON = "core.cli.json"  # in a context's meta

@@ -12,7 +12,7 @@ from core.cli.common import attributes, emit, listed, note, working
 from core.cli.text import table
 from core.domain.errors import BadInput
 from core.domain.format import size
-from core.evaluation.options import option
+from core.evaluation.spec import option
 
 OPTIONAL = ("place", "of", "tokens", "cost")  # of what is known of an index, told where there is some
 

@@ -9,7 +9,7 @@ from core.cli.commands import argument, command
 from core.cli.common import emit
 from core.domain.errors import BadInput
 from core.domain.text import one_line
-from core.evaluation.options import option
+from core.evaluation.spec import option
 
 if TYPE_CHECKING:
     from core.evaluation.diff.evaluations import EvaluationsDiff

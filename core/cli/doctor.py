@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from core.cli.commands import command
 from core.cli.common import emit, note
 from core.domain.text import one_line
-from core.evaluation.options import option
+from core.evaluation.spec import option
 
 if TYPE_CHECKING:
     from core.engine.endpoints import ChatEndpoint, EndpointReport

@@ -30,8 +30,7 @@ from core.cli.common import emit, note, warn, working
 from core.cli.figures import figures_text
 from core.cli.named import chosen, merged, preset_of, with_own
 from core.domain.errors import BadInput
-from core.evaluation.options import option
-from core.evaluation.spec import Spec
+from core.evaluation.spec import Spec, option
 
 if TYPE_CHECKING:
     from core.domain.pipelines import Pipeline

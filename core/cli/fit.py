@@ -11,7 +11,7 @@ from core.cli.common import emit, listed, note, working
 from core.cli.text import table
 from core.domain.errors import BadInput, Cancelled
 from core.domain.format import between, number
-from core.evaluation.options import option
+from core.evaluation.spec import option
 
 if TYPE_CHECKING:
     from core.backends.fusion_weights import FittedWeights

@@ -11,7 +11,7 @@ from core.cli.commands import COLUMNS, command
 from core.cli.common import emit, warn, working
 from core.cli.text import table
 from core.domain.text import one_line
-from core.evaluation.options import option
+from core.evaluation.spec import option
 
 
 @command("gaps")

@@ -13,8 +13,8 @@ from core.cli.common import emit, listed, note, working
 from core.cli.text import amount, table
 from core.domain.errors import BadInput
 from core.domain.text import one_line
-from core.evaluation.options import option
 from core.evaluation.release.criteria import Criteria
+from core.evaluation.spec import option
 
 if TYPE_CHECKING:
     from core.evaluation.release.against import Against

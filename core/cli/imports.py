@@ -10,7 +10,7 @@ from core.cli.commands import argument, command
 from core.cli.common import emit, note, stoppable, working
 from core.cli.sessions import open_store
 from core.domain.errors import BadInput
-from core.evaluation.options import option
+from core.evaluation.spec import option
 
 if TYPE_CHECKING:
     from core.engine.imported import ImportedTraces

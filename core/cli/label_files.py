@@ -11,7 +11,7 @@ from core.cli.commands import COLUMNS, command
 from core.cli.common import emit, export
 from core.cli.sessions import open_store
 from core.domain.errors import BadInput
-from core.evaluation.options import option
+from core.evaluation.spec import option
 
 LARGEST = 512 * 2**20  # bytes of a file that is read to be imported
 

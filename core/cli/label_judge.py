@@ -8,7 +8,7 @@ from core.cli.commands import argument, command
 from core.cli.common import emit, ended, followed, note, warn
 from core.cli.text import table
 from core.domain.errors import BadInput
-from core.evaluation.options import option
+from core.evaluation.spec import option
 
 if TYPE_CHECKING:
     from core.evaluation.judge.record import JudgeRecord

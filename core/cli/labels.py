@@ -16,7 +16,7 @@ from core.cli.label_judge import judge_
 from core.cli.sessions import open_store
 from core.cli.text import amount, table
 from core.domain.errors import BadInput
-from core.evaluation.options import option
+from core.evaluation.spec import option
 
 
 @click.group("labels")

@@ -7,7 +7,7 @@ from typing import Any
 
 from core.cli.commands import argument, command
 from core.cli.common import emit, note
-from core.evaluation.options import option
+from core.evaluation.spec import option
 
 
 @command("matrix")

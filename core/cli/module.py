@@ -9,7 +9,7 @@ from core.cli.commands import PARAMETERS, PRESET, argument, command
 from core.cli.common import emit
 from core.cli.named import merged, preset_of
 from core.domain.errors import BadInput
-from core.evaluation.options import option
+from core.evaluation.spec import option
 
 
 @command("module")

@@ -19,7 +19,7 @@ from core.cli.text import table
 from core.domain.errors import BadInput
 from core.domain.program import COMMAND
 from core.domain.text import one_line
-from core.evaluation.options import option
+from core.evaluation.spec import option
 
 if TYPE_CHECKING:
     from core.evaluation.questions.agreement import Agreement

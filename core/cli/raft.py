@@ -10,7 +10,7 @@ from core.cli.commands import argument, command
 from core.cli.common import attributes, emit, note, warn
 from core.domain import system
 from core.domain.errors import BadInput
-from core.evaluation.options import option
+from core.evaluation.spec import option
 
 
 @command("raft")

@@ -12,7 +12,7 @@ from core.cli.text import table
 from core.domain.models import AT
 from core.domain.text import one_line
 from core.engine.availability import why_not
-from core.evaluation.options import option
+from core.evaluation.spec import option
 
 if TYPE_CHECKING:
     from core.domain.needs import Need

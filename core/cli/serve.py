@@ -22,7 +22,7 @@ from core.domain import process_setup, sign_in, system
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput, Unavailable
 from core.domain.program import PROJECT
-from core.evaluation.options import option
+from core.evaluation.spec import option
 
 EVERYWHERE = "0.0.0.0"
 START_S = 120.0  # a first start compiles every module, on a busy machine too

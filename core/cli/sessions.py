@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from core.cli.commands import argument, command
 from core.cli.common import emit, export
 from core.domain.errors import BadInput, Unavailable
-from core.evaluation.options import option
+from core.evaluation.spec import option
 from core.store.otlp import to_otlp, to_protobuf
 
 if TYPE_CHECKING:

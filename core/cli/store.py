@@ -18,7 +18,7 @@ from core.cli.sessions import open_store
 from core.cli.text import table
 from core.domain.errors import BadInput
 from core.domain.format import size
-from core.evaluation.options import option
+from core.evaluation.spec import option
 
 UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 

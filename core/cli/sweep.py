@@ -9,7 +9,7 @@ from core.cli.commands import SCHEDULER, WORKERS, argument, command
 from core.cli.common import attributes, emit, followed, note, warn
 from core.domain.errors import BadInput, Unavailable
 from core.domain.format import milliseconds
-from core.evaluation.options import option
+from core.evaluation.spec import option
 
 if TYPE_CHECKING:
     from core.evaluation.tuning.sweep import Curve, Effect

@@ -13,7 +13,7 @@ from core.cli.commands import command
 from core.cli.common import emit, warn, working
 from core.cli.imports import bytes_of, traces_of
 from core.cli.text import cut, table
-from core.evaluation.options import option
+from core.evaluation.spec import option
 
 
 @click.group("traffic")

@@ -9,7 +9,7 @@ from typing import Any
 
 from core.domain.errors import BadInput
 from core.evaluation.finding import MARGIN
-from core.evaluation.options import check, option, options
+from core.evaluation.spec import check, option, options
 
 DERIVABLE = ("minimum", "max_p95_ms", "max_unjudged")  # limits taken from the baseline unless given
 
