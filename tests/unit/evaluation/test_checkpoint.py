@@ -265,16 +265,6 @@ def test_only_questions_at_which_all_routes_ended_well_are_not_asked_again(tmp_p
     assert add(tmp_path, fresh=True) == []
 
 
-def test_conditions_that_were_not_written_down_before_are_those_that_held(tmp_path):
-    add(tmp_path, "q1")
-    assert add(tmp_path, conditions={**CONDITIONS, "answers": None, "draw": 0}) == ["q1"]
-    with pytest.raises(BadInput, match=r"another evaluation \(draw: 0 there, 1 now\)"):
-        add(tmp_path, conditions={**CONDITIONS, "answers": None, "draw": 1})
-    add(tmp_path / "more", conditions={**CONDITIONS, "seed": 1})
-    with pytest.raises(BadInput, match=r"another evaluation \(of another kind\)"):
-        add(tmp_path / "more")
-
-
 @pytest.mark.parametrize(
     "text", ["[]\n", '{"conditions": 3}\n', '{"other": {}}\n', "{\n", '{"conditions": {}}\n[]\n']
 )
