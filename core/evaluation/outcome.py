@@ -177,7 +177,7 @@ class Lines(ABC, Generic[T]):
         """Return the questions in a file that was begun under the conditions `wanted`."""
         try:
             items, ids = _items(path), Ids()
-            begun = next(items, {"conditions": wanted})["conditions"]
+            begun = dict(next(items, {"conditions": wanted})["conditions"])
             done = {item["question"]: cls.read(item, ids) for item in items}
             other = [
                 f"{key}: {begun.get(key)!r} there, {wanted[key]!r} now"

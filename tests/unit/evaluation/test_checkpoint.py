@@ -265,6 +265,14 @@ def test_only_questions_at_which_all_routes_ended_well_are_not_asked_again(tmp_p
     assert add(tmp_path, fresh=True) == []
 
 
+def test_other_conditions_are_another_evaluation(tmp_path):
+    add(tmp_path, "q1", conditions={**CONDITIONS, "draw": 0})
+    with pytest.raises(BadInput, match=r"another evaluation \(draw: 0 there, 1 now\)"):
+        add(tmp_path, conditions={**CONDITIONS, "draw": 1})
+    with pytest.raises(BadInput, match=r"another evaluation \(of another kind\)"):
+        add(tmp_path)
+
+
 @pytest.mark.parametrize(
     "text", ["[]\n", '{"conditions": 3}\n', '{"other": {}}\n', "{\n", '{"conditions": {}}\n[]\n']
 )
