@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from core.domain import process_setup, settings, sign_in, system
 from core.domain.errors import RouteScopeError
+from ui.app import agents
 from ui.app.framework import Framework, sweeping
 from ui.app.markup import md
 from ui.app.visitors import Departures, Door, OwnOrigin, listens_elsewhere
@@ -113,6 +114,7 @@ app = st.App(
     secrets=secrets(),
     on_script_error=told,
     lifespan=sweeping,
+    routes=[agents.ROUTE],
     middleware=[
         Middleware(SecurityHeaders),
         Middleware(Door),

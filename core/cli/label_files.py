@@ -19,13 +19,16 @@ LARGEST = 512 * 2**20  # bytes of a file that is read to be imported
 @command("export")
 def export_(
     name: str,
-    kind: Literal["qrels", "csv"] = option(
-        "qrels", "qrels: final grades in TREC format; csv: every judgement.", flags="--format"
+    kind: Literal["qrels", "csv", "hub"] = option(
+        "qrels",
+        "qrels: final grades in TREC format; csv: every judgement; hub: a dataset folder with the passages, "
+        "as Hugging Face's datasets, MTEB and BEIR read it.",
+        flags="--format",
     ),
     annotator: str | None = option(None, "With qrels: only the grades of this annotator.", "WHO"),
     unjudged: bool = option(False, "With csv: include unjudged passages."),
     out: Path | None = option(
-        None, "Output file, or - for stdout. Default: a file named after the set.", "FILE"
+        None, "Output file or folder, or - for stdout. Default: named after the set.", "FILE"
     ),
 ) -> None:
     """Write the labels of a set to a file."""
@@ -36,12 +39,23 @@ def export_(
     if unjudged and kind != "csv":
         raise BadInput("--unjudged needs --format csv; qrels have only graded passages")
     opened = desk.load(open_store(), name)
+    if kind == "hub":
+        from core.engine.engine import shared_engine
+
+        folder = out or Path(_safe(opened.set.name))
+        count = exchange.hub(opened, shared_engine().corpus(opened.set.corpus), folder)
+        document = {"set": opened.set.name, "format": kind, "judgements": count}
+        emit({**document, "path": str(folder)}, lambda: f"Wrote {folder}")
+        return
     csv = kind == "csv"
     content = exchange.table(opened, unjudged=unjudged) if csv else exchange.qrels(opened, annotator)
-    safe = "".join(char if char.isalnum() or char in "._-" else "-" for char in opened.set.name)
     lines = None if csv else content.count(b"\n")
     document = {"set": opened.set.name, "format": kind, "judgements": lines}
-    export(content, out, f"{safe}.{kind}", document, "Wrote")
+    export(content, out, f"{_safe(opened.set.name)}.{kind}", document, "Wrote")
+
+
+def _safe(name: str) -> str:
+    return "".join(char if char.isalnum() or char in "._-" else "-" for char in name)
 
 
 @command("import")

@@ -18,7 +18,7 @@ import click
 
 from core.cli.commands import command
 from core.cli.common import emit, note
-from core.domain import process_setup, sign_in, system
+from core.domain import people, process_setup, sign_in, system
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput, Unavailable
 from core.domain.program import PROJECT
@@ -153,13 +153,28 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 
 
 @click.command("mcp")
+@click.option(
+    "--token-for",
+    metavar="ACCOUNT",
+    default="",
+    help="Print a new token for an account's agents, and the lines of the settings file that admit it.",
+)
 @click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
-def mcp_() -> int:
+def mcp_(token_for: str) -> int:
     """Serve the tools ask, why and evaluations to a coding agent (Model Context Protocol).
 
     It speaks over stdin and stdout, opens no port, and ends when the agent closes stdin. The tools read what
-    is stored here; ask also stores its run. docs/using.md says how to add it to an agent.
+    is stored here; ask also stores its run. docs/using.md says how to add it to an agent. A server that
+    `serve` started has the same tools at /mcp, over HTTP; on a team's server an agent needs a token.
     """
+    if token_for:
+        account = people.account(token_for)
+        token, digest = sign_in.new_token()
+        emit(
+            {"token": token, "account": account, "sha256": digest},
+            lambda: f'Authorization: Bearer {token}\n\n[team.tokens]\n{digest} = "{account}"',
+        )
+        return 0
     from core.api.mcp_server import server
 
     server().run("stdio")

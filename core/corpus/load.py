@@ -18,6 +18,7 @@ from core.corpus.converted import TRAPPED, is_trap, unpackable
 from core.corpus.folder import walk
 from core.corpus.types import Document, FileRecord, LoadReport, Reading
 from core.domain.errors import BadInput, Unavailable
+from core.domain.hub import parts_of
 from core.domain.text import composed
 
 _READ = f"give a folder with corpus.jsonl (BEIR) or files ending in .sqlite, .db, {endings.IN_WORDS}"
@@ -78,8 +79,16 @@ class Distinct:
 
 
 def is_beir(path: Path) -> bool:
-    """Return True if `path` is a folder in BEIR's layout: one passage per line of corpus.jsonl."""
-    return (path / "corpus.jsonl").is_file()
+    """Return True if `path` is a folder whose documents are rows of `_corpus_files`."""
+    return bool(_corpus_files(path))
+
+
+def _corpus_files(path: Path) -> list[Path]:
+    """Return BEIR's corpus.jsonl, or the files of a Hugging Face dataset's corpus; [] for another folder."""
+    if (path / "corpus.jsonl").is_file():
+        return [path / "corpus.jsonl"]
+    named = parts_of(path).items() if path.is_dir() else ()
+    return sorted(file for file, (part, _) in named if part == "corpus" and file.suffix in rows.HUB)
 
 
 def readable_files(
@@ -95,8 +104,8 @@ def readable_files(
     try:
         if not path.exists():
             raise BadInput(f"{path}: no such file or folder")
-        if is_beir(path):
-            return [path / "corpus.jsonl"]
+        if found := _corpus_files(path):
+            return found
     except OSError as error:
         raise BadInput(f"cannot read {path}: {files.reason(error)}") from None
     if path.is_file():

@@ -18,9 +18,12 @@ from core.corpus.files import REPLACED, flat, flattened, listed, told
 from core.corpus.types import Document, FileRecord, LoadReport, Reading
 from core.domain.encoding import encoding_of
 from core.domain.errors import BadInput, Unavailable
+from core.domain.parquet import parquet_rows
 from core.domain.text import storable
 
 ID_COLUMNS = ("_id", "id")
+HUB = (".jsonl", ".parquet")  # endings of a dataset's corpus
+MAX_UNPACKED, MAX_ROWS = 4 << 30, 20_000_000  # bytes and rows of a parquet file
 LOOKED_AT = 20  # rows of a sheet, for the one that names the columns
 LARGE_TABLE = 5_000_000  # bytes: the rows of a larger table without prose are described, not searched
 EXAMPLES = 5  # values of a column in a sheet's document
@@ -63,11 +66,16 @@ class Rows:
 
 
 def read_beir(path: Path, report: LoadReport, max_bytes: int) -> Iterator[Placed]:
-    """Yield BEIR documents: `_id` and `text` must be there, `title` may; a broken line is left out."""
+    """Yield BEIR documents of a file in `HUB`: `_id` (or `id`) and `text` must be there, `title` may; broken
+    lines are left out.
+    """
     broken: list[tuple[int, str]] = []
     usual = Plan(("text",), ("text",), "title", usual=True)
-    for row in _json_lines(path, "utf-8-sig", broken):
+    packed = path.suffix == ".parquet"
+    for row in _parquet(path) if packed else _json_lines(path, "utf-8-sig", broken):
         missing = [column for column in ("_id", "text") if column not in row.cells]
+        if "_id" in missing and "id" in row.cells:
+            missing.remove("_id")
         if missing:
             broken.append((row.line, f"no {missing[0]!r}; a BEIR line has _id, text and an optional title"))
             continue
@@ -240,6 +248,12 @@ def _json_lines(path: Path, encoding: str, broken: list[tuple[int, str]]) -> Ite
                 broken.append((number, f"not valid JSON: {error}"))
                 continue
             yield Row(number, row)
+
+
+def _parquet(path: Path) -> Iterator[Row]:
+    """Yield the rows of a parquet file, numbered from 1."""
+    found = parquet_rows(path, path.name, most_bytes=MAX_UNPACKED, most_rows=MAX_ROWS)
+    yield from (Row(number, cells) for number, cells in enumerate(found, 1))
 
 
 def _bounded(file: TextIO, broken: list[tuple[int, str]]) -> Iterator[str]:

@@ -55,11 +55,12 @@ def _whole(given: Any) -> Any:
 
 
 class Team(BaseModel):
-    """The table [team] of the settings file. `roles`: by account, "@domain" or "*" for all others."""
+    """The table [team] of the settings file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    roles: dict[str, Role] = {}
+    roles: dict[str, Role] = {}  # by account, "@domain" or "*" for all others
+    tokens: dict[str, str] = {}  # the accounts that agents act for, by the sha256 of their token
 
 
 class CorpusSettings(BaseModel):

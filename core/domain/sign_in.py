@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import secrets
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import urlsplit
 
+from core.domain import people
 from core.domain.errors import BadInput
 from core.domain.settings import ENV_PREFIX, Settings
 
@@ -62,6 +65,23 @@ def is_trusted(peer: str | None, networks: tuple[IPv4Network | IPv6Network, ...]
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
     return any(address in network for network in networks)
+
+
+def new_token() -> tuple[str, str]:
+    """Return a new token for an agent, and its hash for [team.tokens]."""
+    token = secrets.token_urlsafe(32)
+    return token, _hash(token)
+
+
+def of_token(header: str, settings: Settings) -> str:
+    """Return the account of the token in an Authorization header, or "" for an unknown one."""
+    kind, _, token = header.partition(" ")
+    found = settings.team.tokens.get(_hash(token.strip())) if kind.lower() == "bearer" else None
+    return people.account(found) if found else ""
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
 
 
 def streamlit_secrets(settings: Settings) -> dict[str, dict[str, str]]:

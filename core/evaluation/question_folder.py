@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from core.domain.errors import BadInput
+from core.domain.hub import parts_of
 from core.domain.jsonl import utf8_text
 from core.evaluation.question_formats import texts
 from core.evaluation.question_rows import ENDINGS, rows
@@ -30,13 +31,12 @@ def files_of(path: Path) -> list[tuple[Path, str]]:
     """Return the question files of `path` with their splits ("": not known): itself, or those of a folder."""
     if not path.is_dir():
         return [(path, "")]
-    roles = {file: _role(file, path) for file in _shards(path)}
-    kept = [
-        file for file, role in roles.items() if role == ("queries" if "queries" in roles.values() else "")
-    ]
+    roles = _roles(path)
+    wanted = "queries" if any(role == "queries" for role, _ in roles.values()) else ""
+    kept = [(file, split) for file, (role, split) in roles.items() if role == wanted]
     if not kept:
         raise BadInput(f"{path}: no question file in this folder; looked for {', '.join(_SHARDS)}")
-    return [(file, split_of(file, path)) for file in kept]
+    return kept
 
 
 def judgements(path: Path, split: str) -> Qrels:
@@ -44,10 +44,10 @@ def judgements(path: Path, split: str) -> Qrels:
     none, those of all splits.
     """
     found: dict[str, Qrels] = {}
-    for file in _shards(path) if path.is_dir() else ():
-        if _role(file, path) != "qrels":
+    for file, (role, part) in _roles(path).items() if path.is_dir() else ():
+        if role != "qrels":
             continue
-        own = found.setdefault(split_of(file, path), {})
+        own = found.setdefault(part, {})
         for where, row in rows(file):
             query, doc, score = (
                 next((row[name] for name in names if row.get(name) is not None), None) for names in _COLUMNS
@@ -66,6 +66,20 @@ def judgements(path: Path, split: str) -> Qrels:
 def split_of(file: Path, root: Path) -> str:
     """Return the split that a file's path names, or "" for none."""
     found = _SPLIT.search(file.relative_to(root).as_posix().lower())
+    return _SAME.get(found[1], found[1]) if found else ""
+
+
+def _roles(root: Path) -> dict[Path, tuple[str, str]]:
+    """Return the role and the split of each file, by the folder's README.md, else by the files' names."""
+    named: dict[Path, tuple[str, str]] = {
+        file: (part, _named(split)) for file, (part, split) in parts_of(root).items()
+    }
+    return named or {file: (_role(file, root), split_of(file, root)) for file in _shards(root)}
+
+
+def _named(split: str) -> str:
+    """Return a split as questions have it; "" for "queries" and the like, which are all there are."""
+    found = _SPLIT.fullmatch(split)
     return _SAME.get(found[1], found[1]) if found else ""
 
 

@@ -10,6 +10,7 @@ from core.corpus import variants
 from core.corpus.corpus import Corpus
 from core.corpus.table_files import QUESTIONS, databases
 from core.domain.errors import BadInput
+from core.domain.hub import parts_of
 from core.domain.settings import PROJECT
 from core.evaluation import dataset
 from core.evaluation import question_folder as files
@@ -51,6 +52,9 @@ def read(
         raise BadInput(f"--qrels {qrels} needs --questions FILE with the questions that it judges")
     if columns and not questions:
         raise BadInput("--columns needs --questions FILE whose columns it names")
+    in_hub = folder is not None and folder.is_dir() and not (folder / "queries.jsonl").is_file()
+    if not questions and folder is not None and in_hub and parts_of(folder):
+        questions = [folder]
     if questions:
         found = dataset.written(questions, name=corpus, split=split, columns=columns)
         judged: files.Qrels = {}

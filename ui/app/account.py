@@ -13,7 +13,7 @@ from starlette.requests import HTTPConnection
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.web.server.starlette import starlette_websocket
 
-from core.domain import people
+from core.domain import people, sign_in
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput
 from core.domain.people import MACHINE, NOBODY, Deed, Person
@@ -129,6 +129,16 @@ def of_request(asking: HTTPConnection) -> Person:
             name, _ = _verified(_of_cookie(asking.cookies), asking.cookies)
     except BadInput:
         return NOBODY
+    return Person(name, people.role_of(name, now.team.roles)) if name else NOBODY
+
+
+def of_agent(asking: HTTPConnection) -> Person:
+    """Return who sends an agent's request: the account of its token, else as `of_request`."""
+    given = asking.headers.get("authorization", "")
+    now = settings_module.current()
+    if not given or not now.login:
+        return of_request(asking)
+    name = sign_in.of_token(given, now)
     return Person(name, people.role_of(name, now.team.roles)) if name else NOBODY
 
 

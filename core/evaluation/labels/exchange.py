@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Container, Iterable, Mapping, Sequence
+import json
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
 from reprlib import repr as short
 from typing import Any, cast
 from urllib.parse import unquote
@@ -13,11 +16,11 @@ from urllib.parse import unquote
 from core.corpus.corpus import Corpus
 from core.domain import people
 from core.domain import settings as settings_module
-from core.domain.errors import BadInput
+from core.domain.errors import BadInput, Unavailable
 from core.domain.text import composed
 from core.domain.types import Passage
 from core.evaluation import sets
-from core.evaluation.dataset import Written
+from core.evaluation.dataset import Question, Written
 from core.evaluation.labels import csv_format
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.desk import Desk
@@ -28,6 +31,29 @@ from core.store.labels import GRADES, Judgement, LabelStore, Pair, Pooled
 from core.store.run_annotations import MAX_NOTE
 
 IMPORTER = "import"  # whose rows are imported on the command line of a server where people have accounts
+
+
+_README = """---
+task_categories:
+- text-retrieval
+configs:
+- config_name: default
+  data_files:
+  - split: test
+    path: qrels/test.tsv
+- config_name: corpus
+  data_files:
+  - split: corpus
+    path: corpus.jsonl
+- config_name: queries
+  data_files:
+  - split: queries
+    path: queries.jsonl
+---
+
+Passages, questions, and graded judgements (0 to 3) of a label set of RouteScope. A passage is relevant from
+grade {relevant}.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +115,60 @@ def table(desk: Desk, *, unjudged: bool = False) -> bytes:
         for cells in said or ([("",) * 6] if unjudged else []):
             writer.writerow(map(csv_format.shielded, (*of, *cells)))
     return to_bytes(out.getvalue())
+
+
+def hub(desk: Desk, corpus: Corpus, folder: Path) -> int:
+    """Write a set with the passages of its corpus to a new folder, as Hugging Face's datasets, MTEB and BEIR
+    read it; return the number of judgements. Raises BadInput if the folder exists, an id has white space, or
+    nothing is graded; Unavailable if it cannot be written.
+    """
+    people.require("export")
+    people.record("labels exported", desk.set.name)
+    grades = {pair: one.grade for pair, one in final(desk).items() if one.grade is not None}
+    if not grades:
+        raise BadInput(f"label set {short(desk.set.name)} has no grades to export")
+    if strange := [id for pair in grades for id in pair if id != "".join(id.split())]:
+        raise BadInput(f"{short(strange[0])} has white space, which separates columns of the judgements")
+    if folder.exists():
+        raise BadInput(f"{folder} already exists; use another folder")
+    judged = {id: desk.pool[question][id].passage for question, id in grades}
+    indexed = (passage for _, passage, _ in corpus.everything())
+    passages = chain((one for one in indexed if judged.pop(one.id, one)), _rest(judged))
+    questions = (
+        {"_id": id, "text": one.query.text, "metadata": _asked(one)} for id, one in desk.asked.items()
+    )
+    header = _README.format(relevant=desk.set.relevant_from)
+    try:
+        (folder / "qrels").mkdir(parents=True)
+        (folder / "README.md").write_text(header, encoding="utf-8")
+        _lines(folder / "corpus.jsonl", map(_stored, passages))
+        _lines(folder / "queries.jsonl", questions)
+        with (folder / "qrels" / "test.tsv").open("w", encoding="utf-8", newline="\n") as file:
+            file.write("query-id\tcorpus-id\tscore\n")
+            file.writelines(f"{question}\t{id}\t{grade}\n" for (question, id), grade in grades.items())
+    except OSError as error:
+        raise Unavailable(f"{folder} cannot be written: {error.strerror or error}") from None
+    return len(grades)
+
+
+def _rest(judged: Mapping[str, Passage]) -> Iterator[Passage]:
+    """Yield the judged passages that the corpus does not have, once it has been read."""
+    yield from judged.values()
+
+
+def _stored(one: Passage) -> dict[str, Any]:
+    about = {"doc_id": one.doc_id, "start": one.start, "end": one.end}
+    return {"_id": one.id, "title": one.title, "text": one.text, "metadata": about}
+
+
+def _asked(one: Question) -> dict[str, Any]:
+    turns = [{"role": turn.role, "text": turn.text} for turn in one.query.history]
+    return {"history": turns} if turns else {}
+
+
+def _lines(file: Path, entries: Iterable[Mapping[str, Any]]) -> None:
+    with file.open("w", encoding="utf-8", newline="\n") as out:
+        out.writelines(json.dumps(one, ensure_ascii=False) + "\n" for one in entries)
 
 
 class _Import:

@@ -13,6 +13,7 @@ from core.domain.external import read_reply
 from core.domain.settings import PROJECT
 from scripts import schemas
 from tests.released import evaluation, outcome
+from ui.app import agents
 
 HIT = {"doc_id": "faq.md", "text": "Returns take 30 days.", "score": 0.8}
 STAGES = [
@@ -180,3 +181,6 @@ def test_server_json_agrees_with_the_package_and_the_command():
     (argument,) = package["packageArguments"]
     assert (argument["type"], argument["value"]) == ("positional", "mcp")
     assert argument["value"] in cli.list_commands(None)
+    (remote,) = server["remotes"]
+    assert (remote["type"], remote["url"]) == ("streamable-http", f"https://{{host}}{agents.PATH}")
+    assert set(remote["variables"]) == {"host"}
