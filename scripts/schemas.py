@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, get_args, get_type_hints
 
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
@@ -12,13 +12,16 @@ from typing_extensions import TypedDict
 
 from core.domain.external import MAX_ALL_HITS, MAX_METADATA, Hits, PipelineReply
 from core.domain.settings import PROJECT
+from core.domain.types import SpanKind
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.figures import Figures
+from core.evaluation.labels import csv_format
 from core.evaluation.labels.label_next import Next
 from core.evaluation.release import snapshot
 from core.evaluation.release.against import Against
 from core.evaluation.release.gate import Decision
 from core.evaluation.spec import Spec
+from core.store.labels import GRADES, Judgement
 
 FOLDER = PROJECT / "docs" / "schemas"
 Schema = dict[str, Any]
@@ -109,6 +112,48 @@ def release() -> Schema:
     return schema
 
 
+def labels() -> Schema:
+    """Describe a row of `labels export --format csv`, and of what `labels import` reads."""
+    one_of = {
+        "source": ("", *get_args(get_type_hints(Judgement)["source"])),
+        "kind": ("", "grade", "cannot", "later"),
+        "grade": ("", *map(str, GRADES)),
+    }
+    fields = {name: Literal[one_of[name]] if name in one_of else str for name in csv_format.COLUMNS}
+    schema = TypeAdapter(TypedDict("LabelRow", fields)).json_schema()  # type: ignore[operator]
+    return schema | {"required": ["question_id", "passage_id"]}
+
+
+TOKEN_COUNTS = ("prompt", "completion", "total", "prompt_details.cache_read")
+SPAN = {
+    "openinference.span.kind": SpanKind,
+    **dict.fromkeys(("input.value", "output.value", "metadata", "session.id", "tool.name"), str),
+    **dict.fromkeys(("input.mime_type", "output.mime_type"), Literal["text/plain", "application/json"]),
+    **dict.fromkeys(("llm.model_name", "llm.invocation_parameters", "embedding.model_name"), str),
+    **dict.fromkeys(("reranker.query", "reranker.model_name"), str),
+    **{f"llm.token_count.{name}": int for name in TOKEN_COUNTS},
+    "gen_ai.operation.name": Literal["chat", "embeddings", "plan", "retrieval", "search_memory"],
+    **{f"gen_ai.{name}": str for name in ("data_source.id", "request.model")},
+    **{f"gen_ai.retrieval.{name}": str for name in ("documents", "query.text")},
+    "gen_ai.retrieval.top_k": int,
+    **{f"gen_ai.usage.{name}": int for name in ("input_tokens", "output_tokens")},
+}
+_DOCUMENT = r"^(retrieval\.documents|reranker\.(in|out)put_documents)\.\d+\.document\."
+NUMBERED = {  # lists, by the position in them
+    rf"{_DOCUMENT}(id|content|metadata)$": "string",
+    rf"{_DOCUMENT}score$": "number",
+    r"^embedding\.embeddings\.\d+\.embedding\.text$": "string",
+    r"^llm\.output_messages\.\d+\.message\.(role|content)$": "string",
+}
+
+
+def otlp() -> Schema:
+    """Describe the attributes of the spans that `export --format otlp` writes."""
+    schema = TypeAdapter(TypedDict("SpanAttributes", SPAN, total=False)).json_schema()  # type: ignore[operator]
+    schema["required"] = ["openinference.span.kind"]
+    return schema | {"patternProperties": {name: {"type": kind} for name, kind in NUMBERED.items()}}
+
+
 FORMATS: dict[str, tuple[str, str, Callable[[], Schema]]] = {
     "reply": (
         "Reply of a pipeline",
@@ -135,6 +180,18 @@ FORMATS: dict[str, tuple[str, str, Callable[[], Schema]]] = {
         "Release decision",
         "The output of `gate --json`; `regression` and `against` are there only with --against.",
         decision,
+    ),
+    "labels": (
+        "Row of a label file",
+        "A row of the CSV file of `labels export`, by column; it has all of them, and `labels import` needs "
+        "those required. A cell that a spreadsheet would run as a formula has an apostrophe before it.",
+        labels,
+    ),
+    "otlp": (
+        "Attributes of a span",
+        "The attributes of a span of `export --format otlp` by name: OpenInference's and, for generative "
+        "AI, OpenTelemetry's. metadata is JSON; the values of input and output are if their mime_type says so.",
+        otlp,
     ),
     "snapshot": ("Release snapshot", "The file that `gate --snapshot` writes and --against reads.", release),
 }

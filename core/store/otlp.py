@@ -166,6 +166,8 @@ class _Trace:
             found |= dict.fromkeys(("gen_ai.request.model", "embedding.model_name"), model)
             for n, text in enumerate(output.texts):
                 found[f"embedding.embeddings.{n}.embedding.text"] = text
+        if span.kind == "AGENT":
+            found["gen_ai.operation.name"] = "plan"
         if span.kind == "TOOL":
             found["tool.name"] = span.name
         if span.kind == "RERANKER" and span.hits is not None:
@@ -178,7 +180,7 @@ class _Trace:
 
     def _retrieval(self, span: Span, output: Search) -> Attributes:
         found: Attributes = {
-            "gen_ai.operation.name": "retrieval",
+            "gen_ai.operation.name": "search_memory" if output.recalled else "retrieval",
             "gen_ai.data_source.id": self.run.corpus,
             "gen_ai.retrieval.documents": _json([{"id": id, "score": s} for id, s in span.hits or ()]),
         }

@@ -1,6 +1,8 @@
 """docs/schemas: current, true of what the program writes, and no wider than what it reads."""
 
 import copy
+import csv
+import io
 import json
 import tomllib
 
@@ -11,6 +13,12 @@ from core.cli import cli, main
 from core.domain.errors import BadInput
 from core.domain.external import read_reply
 from core.domain.settings import PROJECT
+from core.domain.types import Passage, Query
+from core.evaluation.dataset import Question
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels import exchange
+from core.store import Store
+from core.store.labels import Judgement, Pooled
 from scripts import schemas
 from tests.released import evaluation, outcome
 from ui.app import agents
@@ -165,6 +173,23 @@ def test_broken_documents_are_invalid(written, capsys, name, field, value):
         check.validate(found | {field: value})
     with pytest.raises(ValidationError):
         check.validate({key: one for key, one in found.items() if key != field})
+
+
+def test_rows_of_label_files_are_valid(tmp_path):
+    store = Store(tmp_path / "store.sqlite")
+    desks.create(store, "set", "tiny", [Question("q1", Query("How?")), Question("q2", Query("=Why?"))])
+    pool = {id: [Pooled(Passage(id, "d", "D", "Text.", 0, 5))] for id in ("q1", "q2")}
+    store.change_labels(lambda labels: labels.add_to_pool("set", pool))
+    desks.judge_all(store, "set", [Judgement("q1", "q1", "Ann", "person", "grade", 3)])
+    table = exchange.table(desks.load(store, "set"), unjudged=True).decode()
+    store.close()
+    rows = list(csv.DictReader(io.StringIO(table)))
+    assert [row["grade"] for row in rows] == ["3", ""]
+    for row in rows:
+        validator("labels").validate(row)
+        assert row.keys() == schema("labels")["properties"].keys()
+        with pytest.raises(ValidationError):
+            validator("labels").validate(row | {"grade": "4"})
 
 
 def test_server_json_agrees_with_the_package_and_the_command():
