@@ -190,7 +190,7 @@ FORMATS: dict[str, tuple[str, str, Callable[[], Schema]]] = {
     "otlp": (
         "Attributes of a span",
         "The attributes of a span of `export --format otlp` by name: OpenInference's and, for generative "
-        "AI, OpenTelemetry's. metadata is JSON; the values of input and output are if their mime_type says so.",
+        "AI, OpenTelemetry's. metadata is JSON; input.value and output.value are as their mime_type says.",
         otlp,
     ),
     "snapshot": ("Release snapshot", "The file that `gate --snapshot` writes and --against reads.", release),
