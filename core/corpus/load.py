@@ -38,8 +38,9 @@ def documents(
     """
     report = report if report is not None else LoadReport()
     alone = Distinct(report)
+    beir = is_beir(path)
     for file in readable_files(path, report):
-        for document, where in documents_of(file, path, reading or Reading(), report):
+        for document, where in documents_of(file, path, reading or Reading(), report, beir=beir):
             if (kept := alone.kept(document, where)) is not None:
                 yield kept
 
@@ -183,15 +184,22 @@ def name_of(file: Path, path: Path) -> str:
 
 
 def documents_of(
-    file: Path, path: Path, reading: Reading, report: LoadReport, record: FileRecord | None = None
+    file: Path,
+    path: Path,
+    reading: Reading,
+    report: LoadReport,
+    record: FileRecord | None = None,
+    *,
+    beir: bool = False,
 ) -> Iterator[tuple[Document, str]]:
-    """Yield the documents of one of the source's readable files, each with where it was found.
+    """Yield the documents of one of the source's readable files, each with where it was found; `beir` is
+    `is_beir` of the source.
 
     A file that cannot be read is left out, and so is a broken row, each with the reason in `report`.
     """
     name = name_of(file, path)
     record = record if record is not None else FileRecord(name)
-    for document, where in _documents_of(file, name, is_beir(path), reading, report, record):
+    for document, where in _documents_of(file, name, beir, reading, report, record):
         record.documents += 1
         record.characters += len(document.text)
         yield document, where

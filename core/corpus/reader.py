@@ -40,7 +40,7 @@ def serve(request: dict[str, Any]) -> None:
         say({"survey": kinds, "report": asdict(whole)})
         say({"end": True})
         return
-    found = load.readable_files(path, whole)
+    found, beir = load.readable_files(path, whole), load.is_beir(path)
     if not request["skip"]:
         say({"report": asdict(whole)})
     # PDF files last: the words of the others decide on hyphens at line ends.
@@ -55,7 +55,7 @@ def serve(request: dict[str, Any]) -> None:
             report.skip(record.file, record.skipped)
         else:
             OUT.flush()  # before something is read that may end this process
-            documents = load.documents_of(file, path, reading, report, record)
+            documents = load.documents_of(file, path, reading, report, record, beir=beir)
             _serve(documents, Chunking(**request["chunking"]), words, seconds)
         say({"report": asdict(report), "record": asdict(record)})
     say({"end": True})
