@@ -38,8 +38,9 @@ def documents(
     """
     report = report if report is not None else LoadReport()
     alone = Distinct(report)
+    found = readable_files(path, report)
     beir = is_beir(path)
-    for file in readable_files(path, report):
+    for file in found:
         for document, where in documents_of(file, path, reading or Reading(), report, beir=beir):
             if (kept := alone.kept(document, where)) is not None:
                 yield kept
