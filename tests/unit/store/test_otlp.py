@@ -15,9 +15,9 @@ from openinference.semconv import trace as openinference
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
 from core.domain.errors import BadInput
-from core.domain.outputs import Recalled, Reply, Search
+from core.domain.outputs import Reply
 from core.domain.settings import PROJECT
-from core.domain.types import Query, Run, Span, Turn
+from core.domain.types import Query, Run, Turn
 from core.engine.request import Request
 from core.routes.registry import routes
 from core.store.otlp import from_protobuf, to_otlp, to_protobuf
@@ -123,15 +123,7 @@ def test_attributes_agree_with_the_schema(run):
     for span in spans(run):
         check.validate(values(span))
         operations.add(values(span).get("gen_ai.operation.name"))
-    assert operations - {None} == {"chat", "embeddings", "plan", "retrieval"}
-
-
-def test_a_search_of_earlier_turns_is_one_of_memory():
-    made = make_run()
-    recalled = Search(("box?",), recalled=(Recalled("t1", 0.9, 1, 0.5, 0.7),))
-    step = Span(1, None, "search memory", "RETRIEVER", 0.0, 1.0, output=recalled, hits=())
-    found = spans(replace(made, results=[replace(made.results[0], spans=(step,))]))
-    assert values(found[-1])["gen_ai.operation.name"] == "search_memory"
+    assert operations - {None} == {"chat", "embeddings", "plan", "retrieval", "search_memory"}
 
 
 @pytest.mark.slow
