@@ -8,12 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from core.corpus.load_report import LoadReport
 
 from core.corpus.chunk import WHOLE
 from core.corpus.load import documents
 from core.corpus.reading import read
 from core.corpus.source import from_path
+from core.corpus.types import LoadReport
 from core.domain.errors import BadInput
 from core.domain.hub import parts_of
 from core.domain.types import Query, Turn
