@@ -8,7 +8,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from core.corpus.corpus import Corpus
@@ -270,19 +270,11 @@ def with_judgements(labelled: LabelledSet, corpus: Corpus) -> tuple[LabelledSet,
     return replace(labelled, qrels=qrels, places=places), unknown
 
 
-@dataclass(slots=True)
-class Resolved:
-    """A set whose labels are places in documents, and the labels that match nothing, by question."""
-
-    written: Written
-    lost: dict[str, dict[str, int]] = field(default_factory=dict)  # question -> made-up id -> grade
-    reading: tuple[str, ...] = ()
-
-
-def resolved(written: Written, corpus: Corpus) -> Resolved:
+def resolved(written: Written, corpus: Corpus) -> tuple[Written, dict[str, dict[str, int]], tuple[str, ...]]:
     """Match the labels of `written` that came from another tool to documents and passages of the corpus.
 
-    A label that matches nothing stays: as one that no route can find.
+    Return the set with places in documents as labels; the labels that match nothing, as question -> made-up
+    id -> grade, which no route can find; and how it was read.
     """
     opened: dict[str, Document | None] = {}
     lost: dict[str, dict[str, int]] = {}
@@ -306,7 +298,7 @@ def resolved(written: Written, corpus: Corpus) -> Resolved:
     if missing:
         lost_said = f"{missing:,} of {labels:,} labels match nothing in {corpus.name}: not found by any route"
         reading = (*reading, lost_said)
-    return Resolved(replace(written, evidence=evidence), lost, reading)
+    return replace(written, evidence=evidence), lost, reading
 
 
 def _about(written: Written, by_text: set[str]) -> Iterator[str]:

@@ -102,15 +102,15 @@ def tie(found: Found, corpus: Corpus) -> tuple[LabelledSet, list[str]]:
     if isinstance(found, Written):
         if not found.format and not found.remarks:
             return place(found, corpus), [*found.warnings, *notes(list(losses(found, corpus)))]
-        known = resolved(found, corpus)
-        labelled = place(known.written, corpus)
+        written, unmatched, reading = resolved(found, corpus)
+        labelled = place(written, corpus)
         qrels, places = dict(labelled.qrels), dict(labelled.places)
-        files.merge(qrels, known.lost)
-        for question, grades in known.lost.items():
+        files.merge(qrels, unmatched)
+        for question, grades in unmatched.items():
             missing = (Place(id, grade, id, 0, 0, (id,)) for id, grade in grades.items())
             places[question] = (*places.get(question, ()), *missing)
-        lost = [*found.warnings, *notes(list(losses(known.written, corpus)))]
-        return replace(labelled, qrels=qrels, places=places, reading=known.reading), lost
+        lost = [*found.warnings, *notes(list(losses(written, corpus)))]
+        return replace(labelled, qrels=qrels, places=places, reading=reading), lost
     labelled, unknown = with_judgements(found, corpus)
     said = list(found.warnings)
     if unknown:

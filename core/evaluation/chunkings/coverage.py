@@ -19,6 +19,7 @@ from core.domain.errors import BadInput
 from core.domain.text import TOKEN, tokens
 from core.domain.types import Passage
 from core.evaluation.dataset import Evidence, LabelledSet, Written
+from core.evaluation.finding import count
 from core.evaluation.labels_file import find, located, lost_id
 
 if TYPE_CHECKING:
@@ -137,16 +138,6 @@ def reachable(labelled: Sequence[Range]) -> float:
     return min(1.0, BUDGET / total) if total else 0.0
 
 
-def by_question(
-    rankings: Mapping[str, Sequence[Range]], labelled: Mapping[str, Sequence[Range]]
-) -> dict[str, dict[str, float]]:
-    """Return the metrics of each question that has labelled text."""
-    found = {
-        question: measures(labelled.get(question, ()), ranking) for question, ranking in rankings.items()
-    }
-    return {question: values for question, values in found.items() if values is not None}
-
-
 WRITTEN_FROM = 2  # the grade from which a quote of an author counts as relevant: see labels_file.place
 
 
@@ -169,12 +160,8 @@ def in_words(areas: Areas) -> str:
     every = {area for found in areas.values() for area in found}
     whole = sum(area.whole for area in every)
     lost = sum(bool(area.lost) for area in every)
-    parts = [
-        (len(every) - whole - lost, "labelled place", "labelled places"),
-        (whole, "whole document", "whole documents"),
-        (lost, "label lost in reading", "labels lost in reading"),
-    ]
-    return " and ".join(f"{n:,} {one if n == 1 else several}" for n, one, several in parts if n)
+    parts = {"labelled places": len(every) - whole - lost, "whole documents": whole, "lost labels": lost}
+    return " and ".join(count(n, what) for what, n in parts.items() if n)
 
 
 def written_of(found: LabelledSet, corpus: Corpus) -> tuple[Written, list[str]]:

@@ -21,12 +21,11 @@ from core.evaluation.chunkings.coverage import (
     BUDGET,
     COVERAGE,
     Areas,
-    Range,
     Tokens,
     areas,
-    by_question,
     following,
     in_words,
+    measures,
     of_people,
     ranges,
     reachable,
@@ -36,7 +35,7 @@ from core.evaluation.dataset import Found, LabelledSet, Written
 from core.evaluation.experiment import Prepared
 from core.evaluation.experiment_store import LABELLED, opened, write_labelled
 from core.evaluation.labels_file import place, resolved
-from core.evaluation.outcome import Journal, Outcomes
+from core.evaluation.outcome import Journal
 from core.evaluation.runner import Course
 from core.evaluation.spec import Spec
 from core.routes.registry import pick
@@ -147,11 +146,19 @@ def perform(
         figures, drawn, outcomes = experiment.perform(engine, part, out=folder, **course)
         done += len(drawn.questions) * group.spec.repeats
         warnings |= dict.fromkeys(f"{name}: {one}" for one in figures["warnings"] if one not in warnings)
-        texts, wanted = own, labelled
+        texts, wanted, corpus = own, labelled, engine.corpus(name)
         if name in group.readings:
-            texts = Tokens(engine.corpus(name))
+            texts = Tokens(corpus)
             wanted = {id: ranges(found, texts) for id, found in group.readings[name].items()}
-        values[name] = measured(drawn, outcomes, part.plan.routes, wanted, engine.corpus(name), texts)
+        values[name] = {route: {} for route in part.plan.routes}
+        for question, by in outcomes.items():  # where text is labelled and the route ended well
+            dropped = question if drawn.drop_self else None  # BEIR's rule, for passages of the own document
+            for route, one in by.items() if question in wanted else ():
+                found = corpus.by_ids([id for id, _ in one.hits]) if one.status == "ok" else {}
+                known = [found[id] for id, _ in one.hits if id in found]
+                ranking = [texts.of(passage) for passage in known if passage.doc_id != dropped]
+                if one.status == "ok" and (row := measures(wanted[question], ranking)) is not None:
+                    values[name][route][question] = row
         rows[name] = figures["routes"]
         if figures["interrupted"]:
             whole = False
@@ -175,31 +182,6 @@ def perform(
     if out is not None:
         report.write(out, document, ordered, {base: group.placed, **group.readings})
     return document
-
-
-def measured(
-    drawn: LabelledSet,
-    outcomes: Outcomes,
-    routes: Sequence[str],
-    labelled: Mapping[str, Sequence[Range]],
-    corpus: Corpus,
-    texts: Tokens,
-) -> report.Values:
-    """Route -> question -> metric -> value, where text is labelled and the route ended well."""
-    values: report.Values = {}
-    for route in routes:
-        rankings: dict[str, list[Range]] = {}
-        for question, by in outcomes.items():
-            if question not in labelled or route not in by or by[route].status != "ok":
-                continue
-            ids = [id for id, _ in by[route].hits]
-            found = corpus.by_ids(ids)
-            own = question if drawn.drop_self else None  # BEIR's rule, for passages of the own document
-            rankings[question] = [
-                texts.of(found[id]) for id in ids if id in found and found[id].doc_id != own
-            ]
-        values[route] = by_question(rankings, labelled)
-    return values
 
 
 def _names(source: Source, chunkings: Sequence[str]) -> list[str]:
@@ -237,5 +219,5 @@ def _written(engine: Engine, spec: Spec, found: Found | None, base: Corpus) -> t
         written, lost = written_of(found, base)
         return written, found.relevant_from, lost
     assert found is not None
-    known = resolved(found, base)
-    return known.written, 2, [id for ids in known.lost.values() for id in ids]
+    written, lost_labels, _ = resolved(found, base)
+    return written, 2, [id for ids in lost_labels.values() for id in ids]

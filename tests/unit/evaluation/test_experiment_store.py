@@ -174,7 +174,7 @@ def test_a_name_is_one_evaluations(engine, spec):
     with pytest.raises(BadInput, match="taken by another evaluation"):
         background.begin(engine, "first", replace(spec, routes=("bm25",)))
     for name in ("", "../x", "a/b", ".hidden", "x" * 81):
-        with pytest.raises(BadInput, match="give a name of"):
+        with pytest.raises(BadInput, match="give up to 80 letters"):
             background.begin(engine, name, spec)
 
 
