@@ -138,7 +138,10 @@ def of_agent(asking: HTTPConnection) -> Person:
     now = settings_module.current()
     if not given or not now.login:
         return of_request(asking)
-    name = sign_in.of_token(given, now)
+    try:
+        name = sign_in.of_token(given, now)
+    except BadInput:  # the settings name no account
+        return NOBODY
     return Person(name, people.role_of(name, now.team.roles)) if name else NOBODY
 
 

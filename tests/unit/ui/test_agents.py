@@ -20,7 +20,7 @@ from core.domain.program import PROJECT
 from scripts.serving import served
 
 pytestmark = [pytest.mark.process, pytest.mark.trust]
-TOKENS = {who: f"{who}-token-of-43-characters" for who in ("ann", "bob", "cat")}
+TOKENS = {who: f"{who}-token-of-43-characters" for who in ("ann", "bob", "cat", "@all")}
 SETTINGS = """
 [team.roles]
 "ann@example.org" = "owner"
@@ -95,6 +95,7 @@ def test_a_role_says_what_an_agent_may_do(team: str) -> None:
         ({"Authorization": "Bearer"}, 401),
         ({"Authorization": "Bearer unknown", "X-Forwarded-Email": "ann@example.org"}, 401),
         ({"Authorization": f"Basic {TOKENS['ann']}"}, 401),
+        ({"Authorization": f"Bearer {TOKENS['@all']}"}, 401),
         ({"Authorization": f"Bearer {TOKENS['cat']}"}, 403),
         ({"X-Forwarded-Email": "cat@example.org"}, 403),
         ({"Authorization": f"Bearer {TOKENS['ann']}", "Origin": "http://elsewhere.example"}, 403),
