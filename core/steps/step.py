@@ -41,8 +41,15 @@ class StepContract:
         """Raise TypeError if `result` is not of the declared type."""
         if self.optional and result is None:
             return
-        if not isinstance(result, get_origin(self.returns) or self.returns):
+        if not isinstance(result, _class_of(self.returns)):
             raise TypeError(f"step {self.name!r} returned {type(result).__name__}, not {self.returns}")
+
+
+def _class_of(annotation: Any) -> type:
+    """Return the class of a type; NumPy's arrays are a type alias in Python 3.12 and newer."""
+    found = get_origin(annotation) or annotation
+    alias = getattr(found, "__value__", None)
+    return _class_of(alias) if alias is not None else cast(type, found)
 
 
 CONTRACTS: dict[str, StepContract] = {}  # by the method's qualified name

@@ -3,8 +3,11 @@
 import builtins
 import inspect
 import typing
+from dataclasses import replace
 
+import numpy as np
 import pytest
+from typing_extensions import TypeAliasType
 
 from core.domain.types import Hit, Query, Ranking
 from core.engine.request import Request
@@ -73,6 +76,15 @@ def test_a_result_of_another_type_is_an_error_and_none_is_one_unless_declared():
     with pytest.raises(TypeError, match="NoneType"):
         contract.check(None)
     CONTRACTS["Transform.short_answer"].check(None)
+
+
+def test_arrays_are_checked_where_numpy_names_them_by_an_alias():
+    kind = typing.TypeVar("kind", bound=np.generic)
+    array = TypeAliasType("array", np.ndarray[typing.Any, np.dtype[kind]], type_params=(kind,))
+    contract = replace(CONTRACTS["Retrieve.embed"], returns=array[np.float32])
+    contract.check(np.zeros(3, np.float32))
+    with pytest.raises(TypeError, match="embed"):
+        contract.check([0.0])
 
 
 def test_spans_record_hits_for_the_steps_that_return_rankings_and_for_no_other(tmp_path):
