@@ -8,7 +8,8 @@ import streamlit as st
 
 from core.domain import people
 from core.domain.errors import RouteScopeError
-from ui.app import account, corpora, evaluated, first_start, health, jobs, link, page_title, scripts, tour
+from core.evaluation import first_start
+from ui.app import account, corpora, evaluated, health, jobs, link, page_title, scripts, state, tour
 from ui.app.data import table
 from ui.app.markup import md
 
@@ -24,7 +25,7 @@ try:
     if not account.admitted():
         st.stop()
     with people.acting(people.MACHINE):  # whoever comes first
-        first_start.begin()
+        first_start.begin(state.engine())
     link.adopt()
     evaluated.adopt()
 except RouteScopeError as error:  # the settings, or the file of sessions, are not ours to use: it says why
@@ -40,7 +41,7 @@ with st.sidebar:
     account.sidebar()
     corpora.choose()
     jobs.draw()
-    first_start.draw()
+    jobs.preparations()
     health.summary()
 scripts.fold_sidebar(navigation.title)
 tour.show()

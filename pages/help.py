@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import streamlit as st
-from markupsafe import Markup
 
 from ui.app import data, say, tour
-from ui.app.glossary import TERMS, Term
+from ui.app.glossary import TERMS
 from ui.app.help_mark import address
-from ui.app.markup import show, table, tag
+from ui.app.markup import fragment, show, table, tag
 from ui.app.tabs import tabs
 
 
@@ -31,26 +30,16 @@ def shortcuts() -> None:
 
 def glossary() -> None:
     """Draw all terms, the one in the address first."""
-    asked = st.query_params.get("term")
-    found = next((one for key, one in TERMS.items() if key.lower() == (asked or "").lower()), None)
-    if found is not None:
-        show(tag("dl", _entry(found), css="rs rs-glossary rs-glossary-asked"))
-    elif asked:
+    asked = st.query_params.get("term", "")
+    first = [one for one in TERMS.values() if one.key.lower() == asked.lower()]
+    rest = sorted((one for one in TERMS.values() if one not in first), key=lambda one: one.name.lower())
+    if asked and not first:
         say.info(f"The Glossary has no term “{asked[:80]}”. All terms are below.")
-    st.subheader("All terms", anchor=False)
-    ordered = sorted(TERMS.values(), key=lambda one: one.name.lower())
-    show(tag("dl", *(_entry(one) for one in ordered if one is not found), css="rs rs-glossary"))
-
-
-def _entry(term: Term) -> Markup:
-    """Return a term's name, sentence and source."""
-    source = tag("a", term.source, href=term.url, target="_blank")
-    return tag(
-        "div",
-        tag("dt", tag("a", term.name, href=address(term.key), target="_self")),
-        tag("dd", term.sentence, tag("div", source, css="dim")),
-        id=f"term-{term.key.replace(' ', '-').lower()}",
-    )
+    for terms, css in ((first, "rs-glossary-asked"), (rest, "")):
+        if terms is rest:
+            st.subheader("All terms", anchor=False)
+        if terms:
+            show(fragment("app.terms", [(one, address(one.key)) for one in terms], css))
 
 
 tabs({"Pages": pages, "Shortcuts": shortcuts, "Glossary": glossary}, "help_tab")

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -106,6 +106,7 @@ class HealthCheck:
     state: Literal["ok", "warning", "failed"]
     detail: str
     fix: str | None = None
+    corpus: str = ""  # the corpus that has to be built, if that is the fix
 
 
 Checks = Iterator[HealthCheck]
@@ -324,7 +325,8 @@ def _corpora(settings: Settings) -> Checks:
             except RouteScopeError as error:
                 yield HealthCheck(name, "warning", "it cannot be read", str(error))
         else:
-            yield _judged(name, ready, known.state, f"run: {COMMAND} index {known.name}")
+            check = _judged(name, ready, known.state, f"run: {COMMAND} index {known.name}")
+            yield check if ready else replace(check, corpus=known.name)
         for caution in cautions.of_corpus(known.info) if known.info is not None else ():
             yield HealthCheck(f"{name}: {caution.id}", "warning", caution.text, caution.fix)
 
@@ -341,7 +343,8 @@ def _web(settings: Settings) -> Checks:
     elif where == SNAPSHOT:
         there = current_fingerprint("web", settings=settings) is not None
         detail = "local snapshot, not a live web search" if there else "the local snapshot is not indexed"
-        yield _judged(name, there, detail, f"run: {COMMAND} index web")
+        check = _judged(name, there, detail, f"run: {COMMAND} index web")
+        yield check if there else replace(check, corpus="web")
     else:
 
         def look() -> str:

@@ -16,11 +16,10 @@ from tests.large import large_run
 from tests.pages.reading import address, html, plain
 from tests.runs import HOSTILE, make_run
 from ui.compare.overlap import describe_overlap as overlap_told
-from ui.compare.overlap import most_alone
 from ui.components import grid as grid_module
 from ui.components.grid import WHOLE_HITS, View, dense, drawn, grid, kept
 from ui.components.hits import marked
-from ui.components.term_contributions import _beside
+from ui.components.passage import compared
 
 
 def styles(app):
@@ -174,9 +173,9 @@ def test_a_corpus_or_a_passage_that_is_not_there_is_said(visit, engine, stored):
 
 
 def test_scores_beside_each_other():
-    assert "The sum is the score stored in the run." in _beside(10.0, 10.004)
-    assert "The run stored 11.00" in _beside(10.0, 11.0)
-    assert "No BM25 search" in _beside(10.0, None)
+    assert "The sum is the score stored in the run." in compared(10.0, 10.004)
+    assert "The run stored 11.00" in compared(10.0, 11.0)
+    assert "No BM25 search" in compared(10.0, None)
 
 
 def test_marks_are_made_around_escaped_text():
@@ -317,12 +316,6 @@ def test_the_overlap_is_told_in_words(visit, stored):
     said = plain(app.main.markdown[0].value)
     assert said == overlap_told(overlap(stored["good"], "jaccard", depth=10))
     assert said.startswith("Most similar: ")
-    found = [("bm25", ["a", "b"]), ("dense", ["c", "d"]), ("rerank", ["e"])]
-    assert (
-        most_alone(found, 5)
-        == "BM25 and Dense find the most passages that no other route has in its top 5: 2."
-    )
-    assert most_alone(found[:1], 5).startswith("BM25 finds the most")
     one = replace(stored["good"], results=stored["good"].results[:1])
     assert overlap_told(overlap(one, "rbo")) == "Comparing rankings needs at least two routes with results."
 

@@ -6,10 +6,12 @@ from core.backends.llm import load_llm
 from core.corpus import builds
 from core.corpus.samples import samples
 from core.domain import settings as settings_module
+from core.domain.program import COMMAND
 from core.engine import engine as engine_module
+from core.engine.doctor import HealthCheck
 from tests.loopback import http, loopback
 from tests.pages.reading import address, plain
-from ui.app import tour, visitors
+from ui.app import corpora, tour, visitors
 
 
 def said(app):
@@ -36,7 +38,26 @@ def test_health_names_what_works_and_how_to_mend_the_rest(visit):
     body = html(app)
     assert "packages" in body
     assert "python" in body
-    assert "run: " in body  # corpora that are not built here have a fix
+    assert "build it on the page Corpus" in body
+    assert COMMAND not in body
+    assert not app.button(key="mend:web").disabled
+
+
+def test_health_builds_a_corpus_and_frees_space(visit, engine, monkeypatch):
+    built = []
+    monkeypatch.setattr(corpora, "again", built.append)
+    found = [
+        HealthCheck("corpus x", "warning", "not built", f"run: {COMMAND} index x", "x"),
+        HealthCheck("space", "warning", "much is unused", f"free it: {COMMAND} sessions vacuum"),
+    ]
+    app = visit("settings.py")
+    app.session_state["checks_found"] = found
+    app.run().button(key="mend:x").click().run()
+    assert built == ["x"]
+    assert "press Free unused space" in html(app)
+    app.button(key="mend_space").click().run()
+    assert "Freed 0 B" in said(app)
+    assert "mend:x" not in [one.key for one in app.button]  # everything was checked again
 
 
 def test_endpoints_are_listed_and_one_is_tried(visit):
@@ -145,7 +166,6 @@ def test_a_model_that_did_not_answer_its_test_is_never_said_to_work(visit, engin
         app.button(key="try:llm").click().run()
         builds.get("try language model").wait(10)
     app = visit("settings.py")
-    assert "Everything required works" not in said(app)
     assert "The language model cannot be asked" in said(app)
     assert "did not answer when it was last tested" in "\n".join(
         plain(one.value) for one in app.sidebar.warning

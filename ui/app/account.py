@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -106,11 +106,6 @@ def by(store: Store | None, deed: str, about: str) -> str:
     """Return " by NAME", who did something first; "" if that is not recorded."""
     who = store.maker(deed, about) if store is not None and people.current().account else ""
     return f" by {who}" if who else ""
-
-
-def by_me(work: Callable[[], Any]) -> Callable[[], Any]:
-    """Bind work that a download does later, in a thread without a session, to the current person."""
-    return people.by_me(work)
 
 
 def _sentence(why: str) -> str:

@@ -48,10 +48,8 @@ def size(item: catalogue.Known) -> str:
     if item.info is None:
         return item.state.capitalize()
     info = item.info
-    exact = info.vector_index == "flat"
-    search = (
-        "exact vector search" if exact else f"approximate vector search (HNSW), recall@10 {info.recall:.3f}"
-    )
+    hnsw = f"approximate vector search (HNSW), recall@10 {info.recall:.3f}"
+    search = "exact vector search" if info.vector_index == "flat" else hnsw
     return f"{info.documents:,} documents, {info.passages:,} passages, {search}"
 
 

@@ -15,9 +15,8 @@ from ui.app.markup import md
 
 def summary() -> None:
     """Draw the models and how many routes can run with them."""
-    settings = state.engine().settings
-    engine, corpus = state.engine(), st.session_state[state.CORPUS]
-    gaps = missing(engine, corpus)
+    engine, settings = state.engine(), state.engine().settings
+    gaps = missing(engine, st.session_state[state.CORPUS])
     able = sum(why_not(route, gaps) is None for route in routes().values())
     with st.expander("Models"):
         st.caption(md(f"Embedder: {settings.embedder}"))

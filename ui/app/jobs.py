@@ -8,6 +8,7 @@ from core.corpus import catalogue
 from core.domain import people
 from core.domain.background_job import BackgroundJob, jobs
 from core.domain.format import milliseconds
+from core.evaluation import first_start
 from ui.app import redraw, state
 from ui.app.markup import cut, md
 
@@ -54,11 +55,8 @@ def announce() -> None:
             else:
                 st.success(md(told.format(job.title)), width="stretch")
                 st.page_link(page, label=label, query_params={parameter: job.title})
-            st.button("Dismiss", key=f"dismiss:{job.id}", type="tertiary", on_click=_dismiss, args=(job,))
-
-
-def _dismiss(job: BackgroundJob) -> None:
-    st.session_state[ENDED].remove(job)
+            dismiss = st.session_state[ENDED].remove
+            st.button("Dismiss", key=f"dismiss:{job.id}", type="tertiary", on_click=dismiss, args=(job,))
 
 
 def _mine(job: BackgroundJob) -> bool:
@@ -110,3 +108,22 @@ def describe_job(job: BackgroundJob) -> str:
     at = job.stage or (f"{job.finished} of {job.total}" if job.total else "")
     time = f"about {milliseconds(1000 * job.left)} left" if job.left is not None else f"{job.seconds:.0f} s"
     return f"{name}: {at}, {time}" if at else f"{name}: {time}"
+
+
+def preparations() -> None:
+    """Draw a line for each preparation that is running, failed or stopped, with a button to continue it."""
+    engine = state.engine()
+    for job in first_start.known(engine.settings.home):
+        if not job.done:
+            st.caption(md(f"{job.title}: {job.part.meanwhile}"))
+        elif job.error is not None:
+            st.warning(md(f"{job.title} failed: {job.error}"))
+        elif job.cancelled:
+            st.caption(md(f"{job.title}: stopped. {job.part.meanwhile}"))
+        if job.done and not job.complete:
+            st.button(
+                "Go on" if job.error is None else "Try again",
+                key=f"first_start:{job.part.name}",
+                on_click=first_start.again,
+                args=(engine, job),
+            )

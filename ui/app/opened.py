@@ -118,14 +118,9 @@ def _choose(rows: Mapping[str, SessionRow], run: Run | None = None) -> None:
         key=f"open:{now}",
         width=560,
         placeholder="Type to search questions",
-        on_change=lambda: _open(st.session_state[f"open:{now}"]),
+        on_change=lambda: st.session_state.update({state.RUN: st.session_state[f"open:{now}"] or now}),
     )
     st.page_link("sessions.py", label="All runs")
-
-
-def _open(run_id: str | None) -> None:
-    if run_id:
-        st.session_state[state.RUN] = run_id
 
 
 def _named(row: SessionRow) -> str:

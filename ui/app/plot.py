@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 from markupsafe import Markup
 
-from ui.app.markup import EMPTY, show, table_of, tag
+from ui.app.markup import fragment, show
 from ui.charts import style
 from ui.charts.numbers import numbers
 
@@ -34,22 +33,7 @@ def plot(figure: Figure, key: str, alt: str, *, table: bool = True) -> None:
 def as_table(rows: Sequence[Mapping[str, str]]) -> Markup:
     """Return rows as a table behind a click, with every column that any row has."""
     names = list(dict.fromkeys(name for row in rows for name in row))
-    head = tag("tr", *(tag("th", name, scope="col") for name in names))
-    body = [
-        tag("tr", *(tag("td", row.get(name, ""), dir="auto") for name in names)) for row in rows[:MAX_ROWS]
-    ]
-    table = table_of(head, body)
-    more = f"Showing the first {MAX_ROWS:,} of {len(rows):,}." if len(rows) > MAX_ROWS else ""
-    shown = tag(
-        "div",
-        table,
-        tag("div", more, css="dim") if more else EMPTY,
-        css="rs-numbers",
-        tabindex="0",
-        role="region",
-        aria_label="The numbers",
-    )
-    return tag("details", tag("summary", "Show numbers"), shown, css="rs rs-why-none")
+    return fragment("app.numbers", names, rows[:MAX_ROWS], len(rows))
 
 
 def pick_point(figure: Figure, key: str, alt: str, then: Callable[[str], None] | None = None) -> list[str]:
@@ -57,6 +41,12 @@ def pick_point(figure: Figure, key: str, alt: str, then: Callable[[str], None] |
 
     `then` is called with it before the page is drawn again.
     """
+
+    def clicked() -> None:
+        for value in _values(st.session_state[key]["selection"]["points"])[:1]:
+            if then is not None:
+                then(value)
+
     event = st.plotly_chart(
         figure,
         theme=None,
@@ -64,15 +54,10 @@ def pick_point(figure: Figure, key: str, alt: str, then: Callable[[str], None] |
         config=CONFIG,
         key=key,
         alt=alt,
-        on_select="rerun" if then is None else partial(_clicked, key, then),
+        on_select="rerun" if then is None else clicked,
         selection_mode="points",
     )
     return _values(event["selection"]["points"])
-
-
-def _clicked(key: str, then: Callable[[str], None]) -> None:
-    for value in _values(st.session_state[key]["selection"]["points"])[:1]:
-        then(value)
 
 
 def _values(points: Sequence[Mapping[str, Any]]) -> list[str]:

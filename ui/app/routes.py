@@ -20,7 +20,7 @@ from core.routes.registry import routes
 from ui.app import state
 from ui.app.glossary import of_source
 from ui.app.help_mark import marked
-from ui.app.markup import EMPTY, tag
+from ui.app.markup import fragment
 
 _COMMAND = re.compile(
     rf"(?:run:? |get one with: )?(Build it again: )?{re.escape(COMMAND)} (\w+)"
@@ -32,6 +32,7 @@ PLACES = {
     "fit": "fit them on the page Tune",
     "eval": "evaluate it on the page Evaluate",
     "labels": "measure it on the page Label, Agreement",
+    "sessions": "press Free unused space",
 }
 
 
@@ -96,22 +97,13 @@ def _drawn(
     warned: tuple[tuple[str, tuple[str, ...]], ...],
     _own: tuple[Route, ...] = (),
 ) -> Markup:
-    gaps, warnings, rows = dict(lacks), dict(warned), []
+    gaps, warnings = dict(lacks), dict(warned)
+    families = []
     for family, members in groupby(by_family(), key=lambda route: route.family):
-        rows.append(tag("tr", tag("th", family, colspan="2")))
+        rows = []
         for route in members:
+            titled = marked(route.title, of_source(route.paper))
             lack = why_not(route, gaps)
-            rows.append(
-                tag(
-                    "tr",
-                    tag("td", marked(route.title, of_source(route.paper)), css="nowrap"),
-                    tag(
-                        "td",
-                        route.summary,
-                        tag("div", route.paper, css="dim") if route.paper else EMPTY,
-                        tag("div", "not available: ", on_page(lack), css="bad") if lack else EMPTY,
-                        *(tag("div", one, css="dim") for one in warnings.get(route.name, ())),
-                    ),
-                )
-            )
-    return tag("div", tag("table", tag("tbody", *rows), css="rs-table"), css="rs")
+            rows.append((route, titled, on_page(lack) if lack else "", warnings.get(route.name, ())))
+        families.append((family, rows))
+    return fragment("app.directory", families)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import unescape
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 Row = dict[str, str]
+Axis = tuple[str, Callable[[Any], str]]
 _BREAK, _MARK = re.compile(r"(?:<br>)+"), re.compile(r"</?(?:b|i|span)\b[^<>]*>")
 
 
@@ -29,52 +30,34 @@ def numbers(figure: Figure) -> list[Row]:
     return rows
 
 
-class _Axis:
-    """An axis with its name and its tick labels."""
-
-    def __init__(self, name: str, ticks: dict[Any, str]) -> None:
-        self.name, self.ticks = name, ticks
-
-    def in_words(self, value: Any) -> str:
-        return _in_words(self.ticks.get(value) or value)
-
-
-def _axis(axis: Any, name: str) -> _Axis:
-    """Return an axis; its ticks replace values if they are words rather than places on a scale."""
+def _axis(axis: Any, name: str) -> Axis:
+    """Return an axis' name and how its values read: as ticks, if those are words and no places on a scale."""
     words = axis.ticktext is not None and axis.type != "log"
     ticks = dict(zip(_list(axis.tickvals), axis.ticktext, strict=False)) if words else {}
-    return _Axis(axis.title.text or name, ticks)
+    return axis.title.text or name, lambda value: _in_words(ticks.get(value) or value)
 
 
-def _points(trace: Any, x: _Axis, y: _Axis) -> list[Row]:
+def _points(trace: Any, x: Axis, y: Axis) -> list[Row]:
     begins = _list(trace.base) if trace.type == "bar" else []
-    hints = _list(trace.customdata)
-    rows = []
+    hints, rows = _list(trace.customdata), []
     for nth, (at, up) in enumerate(zip(_list(trace.x), _list(trace.y), strict=False)):
-        if at is None or up is None:
-            continue
-        row = {"series": _in_words(trace.name), y.name: y.in_words(up), x.name: x.in_words(at)}
-        if nth < len(begins):
-            row["from"] = _in_words(begins[nth])
-        row["details"] = _hint(hints[nth]) if nth < len(hints) else ""
-        rows.append({name: text for name, text in row.items() if text})
+        if at is not None and up is not None:
+            row = {"series": _in_words(trace.name), y[0]: y[1](up), x[0]: x[1](at)}
+            row["from"] = _in_words(begins[nth]) if nth < len(begins) else ""
+            row["details"] = _hint(hints[nth]) if nth < len(hints) else ""
+            rows.append({name: text for name, text in row.items() if text})
     return rows
 
 
-def _cells(trace: Any, x: _Axis, y: _Axis) -> list[Row]:
-    values, texts = _list(trace.z), _list(trace.text)
-    across = _list(trace.x) or list(range(len(_list(values[0])) if values else 0))
-    down = _list(trace.y) or list(range(len(values)))
-    rows = []
-    for i, line in enumerate(values):
+def _cells(trace: Any, x: Axis, y: Axis) -> list[Row]:
+    texts, rows = _list(trace.text), []
+    for i, (down, line) in enumerate(zip(_list(trace.y), _list(trace.z), strict=True)):
         written = _list(texts[i]) if i < len(texts) else []
-        for j, value in enumerate(_list(line)):
-            if value is None or value != value:
-                continue
-            row = {y.name: y.in_words(down[i]), x.name: x.in_words(across[j]), "value": _in_words(value)}
-            if j < len(written) and written[j]:
-                row["details"] = _in_words(written[j])
-            rows.append(row)
+        for j, (across, value) in enumerate(zip(_list(trace.x), _list(line), strict=True)):
+            if value is not None and value == value:
+                row = {y[0]: y[1](down), x[0]: x[1](across), "value": _in_words(value)}
+                row["details"] = _in_words(written[j]) if j < len(written) else ""
+                rows.append({name: text for name, text in row.items() if text})
     return rows
 
 
@@ -90,11 +73,8 @@ def _list(values: Any) -> list[Any]:
 
 
 def _in_words(value: Any) -> str:
-    if value is None:
-        return ""
-    return f"{value:.4g}" if isinstance(value, float) else _plain(str(value))
-
-
-def _plain(text: str) -> str:
-    """Return a chart's text without its markup and unescaped."""
-    return unescape(_MARK.sub("", _BREAK.sub(" · ", text).removeprefix(" · ")))
+    """Return a value as text, without the markup of charts."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    text = "" if value is None else _BREAK.sub(" · ", str(value)).removeprefix(" · ")
+    return unescape(_MARK.sub("", text))

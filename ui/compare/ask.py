@@ -180,7 +180,13 @@ def _route_menu(gaps: Mapping[Need, str]) -> None:
     lacking = [(route, why) for route in known if (why := why_not(route, gaps, given.get(route.name)))]
     with st.popover(f"{len(selected)} route{'s' * (len(selected) != 1)}", key="routes_menu"):
         with st.container(horizontal=True, gap="small"):
-            for label, some in _choices(gaps).items():
+            able = [route for route in by_family() if why_not(route, gaps) is None]
+            everything = "All available" if len(able) <= MAX_ROUTES else f"First {MAX_ROUTES} available"
+            for label, some in (
+                ("First choice", [route.name for route in by_family() if route.first]),
+                ("Without a language model", [one.name for one in able if not one.asks()][:MAX_ROUTES]),
+                (everything, [route.name for route in able][:MAX_ROUTES]),
+            ):
                 key = f"choose:{label}"
                 st.button(f"{label} ({len(some)})", key=key, on_click=_select, args=(some,))
         box = f"Routes to run, up to {MAX_ROUTES}"
@@ -208,17 +214,6 @@ def _select(names: list[str]) -> None:
     st.session_state[state.ROUTES] = list(dict.fromkeys(names))
 
 
-def _choices(gaps: Mapping[Need, str]) -> dict[str, list[str]]:
-    """Return groups of routes by the label of the button that selects them."""
-    able = [route for route in by_family() if why_not(route, gaps) is None]
-    everything = "All available" if len(able) <= MAX_ROUTES else f"First {MAX_ROUTES} available"
-    return {
-        "First choice": [route.name for route in by_family() if route.first],
-        "Without a language model": [route.name for route in able if not route.asks()][:MAX_ROUTES],
-        everything: [route.name for route in able][:MAX_ROUTES],
-    }
-
-
 def _parameters() -> None:
     given: dict[str, dict[str, Any]] = st.session_state.setdefault(state.PARAMETERS, {})
     having = [route.name for route in by_family() if route.parameters]
@@ -235,19 +230,10 @@ def _answer_menu() -> None:
     st.session_state.setdefault(state.ANSWER_ORDER, now.order)
     off = st.session_state.get(state.ANSWERS, "none") == "none"
     with st.popover("Answers off" if off else "Answers on", key="answers_menu"):
-        for label, key, names in (
-            ("Write answers", state.ANSWERS, ANSWERS),
-            ("Answer source", state.ANSWER_BY, BY),
-        ):
-            st.radio(label, list(names), format_func=names.__getitem__, key=key, **KEEP)
-        st.selectbox(
-            "Passage order in the prompt",
-            list(ORDERS),
-            format_func=ORDERS.__getitem__,
-            key=state.ANSWER_ORDER,
-            disabled=st.session_state[state.ANSWER_BY] != "model",
-            **KEEP,
-        )
+        st.radio("Write answers", list(ANSWERS), format_func=ANSWERS.get, key=state.ANSWERS, **KEEP)
+        st.radio("Answer source", list(BY), format_func=BY.get, key=state.ANSWER_BY, **KEEP)
+        order = {"key": state.ANSWER_ORDER, "disabled": st.session_state[state.ANSWER_BY] != "model", **KEEP}
+        st.selectbox("Passage order in the prompt", list(ORDERS), format_func=ORDERS.get, **order)
         st.caption("Generating answers takes most of a run's time; copying sentences takes almost none.")
         if st.session_state[state.ANSWERS] == "selected":
             some = st.session_state[state.ROUTES]

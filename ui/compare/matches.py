@@ -53,9 +53,7 @@ def _tokens(run: Run, result: RouteResult, tokens: TokenStep, key: str) -> None:
 
 def _left_out(match: TokenMatch) -> str:
     rows, columns = len(match.passage.cosines), len(match.passage.passage)
-    caption = "Rows are question tokens, columns passage tokens. A ring marks the most similar passage token."
-    if rows < len(match.query):
-        caption += f" Showing the first {rows} of {len(match.query)} rows."
-    if columns < match.passage.tokens:
-        caption += f" Showing the first {columns} of {match.passage.tokens} columns."
-    return caption
+    return (
+        f"Rows are {rows} of {len(match.query)} question tokens, columns {columns} of {match.passage.tokens} "
+        "passage tokens. A ring marks the most similar passage token."
+    )

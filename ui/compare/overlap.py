@@ -74,25 +74,15 @@ def triangle(found: Overlap, finding: str) -> Markup:
 
 
 def _only(run: Run, depth: int) -> Markup:
-    """Return a row for each route with passages in its top that no other route has there."""
+    """Return a row for each route with passages in its top that no other route has there, most first."""
     found = [(route, ids) for route, ids in alone(run, depth).items() if ids]
-    found.sort(key=lambda one: -len(one[1]))
     head = tag("h3", "Found by only one route", css="rs-part")
     if not found:
         none = f"Every passage in a route's top {depth} is also in another route's top {depth}."
         return head + tag("div", none, css="dim")
     rows = []
-    for route, ids in found:
+    for route, ids in sorted(found, key=lambda one: -len(one[1])):
         shown = join([tag("bdi", cut(title_of(run, id), 70)) for id in ids[:MAX_NAMED]], " · ")
         more = f" and {len(ids) - MAX_NAMED} more" if len(ids) > MAX_NAMED else ""
         rows.append((title(route), len(ids), join([shown, more])))
-    heads = ("Route", f"Only in its top {depth}", "Highest ranked")
-    return join([head, tag("p", most_alone(found, depth)), table(heads, rows, numbers=(1,))])
-
-
-def most_alone(found: list[tuple[str, list[str]]], depth: int) -> str:
-    """Name the route with the most passages that no other route found; `found` is sorted."""
-    most = len(found[0][1])
-    first = [title(route) for route, ids in found if len(ids) == most]
-    names, finds = " and ".join(first[:3]), "finds" if len(first) == 1 else "find"
-    return f"{names} {finds} the most passages that no other route has in its top {depth}: {most}."
+    return head + table(("Route", f"Only in its top {depth}", "Highest ranked"), rows, numbers=(1,))

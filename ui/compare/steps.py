@@ -11,7 +11,7 @@ from markupsafe import Markup
 from core.analysis.run_view import depths, describe, facts
 from core.domain.types import RouteResult, Run, Span
 from ui.app.markup import render
-from ui.components.reasoning import thoughts
+from ui.components.citations import thoughts
 
 VALUE_CHARACTERS = 1500  # characters of a value that are shown
 

@@ -20,36 +20,31 @@ AUTOMATIC_S = 10.0  # seconds: what takes no longer starts by itself
 
 
 def batch_ran(
-    corpus: str,
-    result: RouteResult,
-    parameters: Mapping[str, Any],
-    key: str = "labelled",
-    *,
-    models: bool = True,
+    corpus: str, result: RouteResult, parameters: Mapping[str, Any], key: str = "labelled"
 ) -> BatchRun | None:
     """Return the finished batch run of a route over the labelled questions of `corpus`, or None.
 
     While there is none, the page shows a button to start it, its progress, or why it cannot run; the page is
-    redrawn when it ends. Without `models`, routes that can do without a model or the web do so.
+    redrawn when it ends. Routes that can do without a model or the web do so.
     """
     opening.wait_for(corpus)
     engine, routes = state.engine(), {result.route: parameters}
     try:
-        known = batches.begun(engine, corpus, routes, models=models)
+        known = batches.begun(engine, corpus, routes, models=False)
         if known is None:
-            batches.check(engine, corpus, routes, models=models)
+            batches.check(engine, corpus, routes, models=False)
             count = _count(corpus, str(engine.settings.home))
             seconds = batches.seconds(result, count)
             label = f"Run all {count} labelled questions (about {milliseconds(1000 * seconds)})"
             if seconds > AUTOMATIC_S and not st.button(label, key=f"{key}:begin"):
                 return None
-            known = batches.survey(engine, corpus, routes, models=models)
+            known = batches.survey(engine, corpus, routes, models=False)
         elif known.done and not known.complete:
             why = f"The batch run failed: {known.error}." if known.error else "The batch run was stopped."
             say.caption(f"{why} It ran {known.finished} of {known.total} labelled questions.")
             if not st.button("Run again", key=f"{key}:again"):
                 return None
-            known = batches.survey(engine, corpus, routes, models=models)
+            known = batches.survey(engine, corpus, routes, models=False)
     except RouteScopeError as error:
         refused(corpus, error)
         return None

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from markupsafe import Markup
 
 from core.analysis.answers import Checked, checked, decisions, forced
-from core.analysis.run_view import below
-from core.domain.outputs import Written
-from core.domain.types import RouteResult, Run
+from core.analysis.run_view import below, recorded
+from core.domain.outputs import Reply, Written
+from core.domain.types import RouteResult, Run, Span
 from ui.app.markup import EMPTY, fragment
 from ui.app.names import title_of
-from ui.components.reasoning import thoughts
 
+MAX_REASONING = 20_000  # characters that are shown
 _MARKER = re.compile(r"(\[\s*\d{1,3}(?:\s*[,;]\s*\d{1,3})*\s*\])")
+
+
+def thoughts(spans: Iterable[Span]) -> Markup:
+    """Return a folded part for each reply among `spans` that has reasoning before it."""
+    folded = []
+    for one in recorded(spans, Reply):
+        if text := one.output.reasoning:
+            count = one.span.tokens.reasoning if one.span.tokens else 0
+            more = f"… ({len(text):,} characters in total)" if len(text) > MAX_REASONING else ""
+            folded.append((count, text[:MAX_REASONING], more))
+    return fragment("citations.thoughts", folded)
 
 
 def answers(run: Run) -> Markup:

@@ -12,7 +12,7 @@ from core.domain.models import PARAMETER
 from core.domain.types import RouteResult, Run
 from core.evaluation.finding import count
 from ui.app import state
-from ui.app.markup import join, table, tag
+from ui.app.markup import table, tag
 
 HOW = "set llm_price_prompt and llm_price_completion, the prices per million tokens, to see costs"
 
@@ -23,31 +23,26 @@ def costs(run: Run) -> Markup:
     found.sort(key=lambda one: (-one[1].tokens, -one[1].calls, one[0].ms))
     if not found:
         return tag("div", "No route in this run did any work.", css="rs dim")
-    prices = {result.route: _prices(run, result) for result, _ in found}
-    priced = any(None not in one for one in prices.values())
+    prices = [_prices(run, result) for result, _ in found]
+    priced = any(None not in one for one in prices)
     heads = ["Route", "Calls", "Prompt", "Cached prompt", "Completion", "Reasoning", "Reused calls"]
     heads += ["Time alone", *(["Price", "Of it reasoning"] if priced else [])]
     rows, paid = [], []
-    for result, used in found:
+    for (result, used), one in zip(found, prices, strict=True):
         parts = {"shared": used.shared_calls, "stored": used.stored_calls}
         reused = ", ".join(f"{calls} {kind}" for kind, calls in parts.items() if calls)
-        own = _costs(used, prices[result.route])
-        paid.append(_costs(used.spent, prices[result.route]))
-        rows.append(_cells(result.title, used, reused, result.ms, own if priced else ()))
+        paid.append(_costs(used.spent, one))
+        rows.append(_cells(result.title, used, reused, result.ms, _costs(used, one) if priced else ()))
     known = [[one for one in column if one is not None] for column in zip(*paid, strict=True)]
-    total = [sum(column) if column else None for column in known]
-    spent = add(used.spent for _, used in found)
-    foot = _cells("Total for this run", spent, "", run.wall_ms, total if priced else ())
+    total = [sum(column) if column else None for column in known] if priced else ()
+    foot = _cells("Total for this run", add(used.spent for _, used in found), "", run.wall_ms, total)
     made = table(heads, rows, numbers=range(1, len(heads)), css="rs-costs", foot=foot)
-    notes = [
+    notes = (
         "Tokens of each route as if it ran alone. Shared calls were made by another route, stored ones came"
-        " from the cache or a recording; the total leaves out both. Reasoning is paid as completion.",
-        "Cached prompt tokens count at the full price." if priced else f"Prices are not set: {HOW}.",
-    ]
-    body = tag("div", made, css="rs-wide")
-    return tag(
-        "div", tag("p", describe_costs(found)), body, tag("div", join(notes, " "), css="dim"), css="rs"
-    )
+        " from the cache or a recording; the total leaves out both. Reasoning is paid as completion. "
+    ) + ("Cached prompt tokens count at the full price." if priced else f"Prices are not set: {HOW}.")
+    lead, body = tag("p", describe_costs(found)), tag("div", made, css="rs-wide")
+    return tag("div", lead, body, tag("div", notes, css="dim"), css="rs")
 
 
 def describe_costs(found: list[tuple[RouteResult, Totals]]) -> str:

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import streamlit as st
 from markupsafe import Markup
 
 from core.analysis.passage_trace import PassageTrace
 from core.analysis.run_view import worked
-from core.analysis.term_contributions import Marker, TokenMatch, expansions, searched_texts, token_matches
+from core.analysis.term_contributions import (
+    Marker,
+    TokenMatch,
+    contributions,
+    expansions,
+    searched_by_terms,
+    searched_texts,
+    token_matches,
+)
 from core.backends.terms import Analyzer, analyzer
 from core.corpus import catalogue
 from core.corpus.catalogue import current_fingerprint
-from core.domain.errors import RouteScopeError
+from core.domain.errors import BadInput, RouteScopeError
 from core.domain.rank_changes import ranks as ranks_of
 from core.domain.types import Passage, Run
 from ui.app import opened, opening, say, state
-from ui.app.markup import cut, fragment, md, show, tag
+from ui.app.markup import cut, fragment, md, render, show, tag
 from ui.app.names import named
 from ui.app.picked import PASSAGE
 from ui.app.plot import plot
 from ui.charts.heatmaps import describe_match, match_heatmap
-from ui.components import term_contributions
 from ui.components.grid import View, numbered
 from ui.components.hits import buttons, mark, marked
+
+TOLERANCE = 1e-3  # of a score: what rounding may explain
 
 
 def marker(run: Run) -> Marker:
@@ -63,7 +73,7 @@ def draw(run: Run, view: View, *, ranks: bool = True) -> None:
         written = "written" in words.kinds.values()
         show(fragment("passage.text", passage, marked(passage.text, words), written, known))
         if st.session_state.get(PASSAGE):  # chosen by a person: its words are looked up in the corpus
-            term_contributions.draw(run, passage)
+            _terms(run, passage)
         parts = {}
         for result in run.results:
             for span, found in expansions(result):
@@ -85,7 +95,7 @@ def _passage(run: Run, id: str) -> Passage | None:
 
 
 def _places(run: Run, view: View, id: str) -> Markup:
-    """Return the passage's rank in every route, best first; a hint tells why a route lacks it."""
+    """Return the passage's rank in every route, best first; a hint says why a route lacks it."""
     found = [(ranks_of(result.hits).get(id), result) for result in worked(run)]
     found.sort(key=lambda one: (one[0] is None, one[0] or 0))
     have = sum(rank is not None and rank <= view.depth for rank, _ in found)
@@ -116,6 +126,40 @@ def _tokens(run: Run, id: str) -> None:
             say.caption(summary)
             if match.drawable:
                 plot(match_heatmap(match), f"passage_tokens-{number}", summary)
+
+
+def _terms(run: Run, passage: Passage) -> None:
+    """Draw each term's part of the BM25 score, for the question or another text searched by terms."""
+    stored = searched_by_terms(run) or {run.query.text: {}}
+    text = run.query.text if run.query.text in stored else next(iter(stored))
+    if len(stored) > 1:
+        key, short = f"terms_of:{run.id}", partial(cut, limit=90)
+        text = st.selectbox("BM25 query", list(stored), format_func=short, key=key) or text
+    opening.wait_for(run.corpus)
+    try:
+        corpus = state.engine().corpus(run.corpus)
+        found = contributions(corpus, text, passage)
+    except BadInput:
+        st.caption("No BM25 score: the current corpus does not contain this passage.")
+        return
+    except RouteScopeError as error:
+        say.caption(f"BM25 term scores are not available: {error}")
+        return
+    total, score = sum(one.part for one in found), stored[text].get(passage.id)
+    most = max((one.part for one in found), default=0.0) or 1.0
+    show(render("terms", found=found, note=compared(total, score), total=total, most=most))
+    if corpus.fingerprint != run.fingerprint:
+        st.caption("The corpus was reindexed after this run. These figures come from the current index.")
+
+
+def compared(total: float, stored: float | None) -> str:
+    """Compare the sum of the terms' scores with the score stored in the run."""
+    told = "No BM25 search with this query lists the passage."
+    if stored is not None:
+        same = abs(total - stored) <= TOLERANCE * max(1.0, abs(stored))
+        other = f"The run stored {stored:.2f}, from an earlier index."
+        told = "The sum is the score stored in the run." if same else other
+    return f"Score of a term = IDF × TF part. {told}"
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)

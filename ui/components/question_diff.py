@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import streamlit as st
 
@@ -17,6 +17,7 @@ from ui.app.markup import cut, join, md, show, tag
 from ui.components import tables
 
 SIDES = {"broken": "Broken", "fixed": "Fixed"}
+EMPTY_RANK = "Empty: not in the ranking"
 
 
 def draw(found: QuestionsDiff, key: str, runs: Mapping[str, Evaluation | None]) -> None:
@@ -25,35 +26,20 @@ def draw(found: QuestionsDiff, key: str, runs: Mapping[str, Evaluation | None]) 
     `runs` are the evaluations that the links open, by the names on their buttons; None for an evaluation
     that is not available. `key` separates several such tables.
     """
-    counts = {side: len([one for one in found.questions if one.change == side]) for side in SIDES}
+    sides = {side: [one for one in found.questions if one.change == side] for side in SIDES}
     side = choice(
         "change",
         f"{key}_change",
         "Questions",
         list(SIDES),
         segmented=True,
-        format_func=lambda name: f"{SIDES[name]} ({counts[name]})",
+        format_func=lambda name: f"{SIDES[name]} ({len(sides[name])})",
     )
-    kept = [one for one in found.questions if one.change == side]
+    kept = sides[side]
     if not kept:
         st.caption(f"No question was {side} among the {count(len(found.questions))} compared.")
         return
     chosen, by_id = f"{key}_question", {one.id: one for one in kept}
-    if selected := _table(kept, f"{key}_{side}"):
-        st.session_state[chosen] = selected.id
-    address.take("question", chosen, address.one_of(list(by_id)))
-    picked = by_id.get(str(st.session_state.get(chosen)))
-    address.keep("question", picked.id if picked else None)
-    if picked is None:
-        st.caption("Select a row to see its passages and to open the question in Why.")
-    else:
-        _detail(picked, key, runs)
-
-
-def _table(kept: Sequence[QuestionDiff], key: str) -> QuestionDiff | None:
-    """Draw the table and return the question selected in it, or None."""
-    import pandas as pd
-
     rows = [
         {
             "Question": cut(question.text, 240),
@@ -67,35 +53,35 @@ def _table(kept: Sequence[QuestionDiff], key: str) -> QuestionDiff | None:
         for question in kept
         if (one := question.decisive) is not None
     ]
-    event = tables.show(
-        pd.DataFrame(rows).astype({"Rank before": "Int64", "Rank after": "Int64"}),
-        hide_index=True,
-        width="stretch",
-        height=min(420, 38 + 35 * len(rows)),
-        on_select="rerun",
-        selection_mode="single-row",
-        key=f"{key}:{[one.id for one in kept][:3]}",
-        column_config={
-            "Question": st.column_config.TextColumn(width=330),
-            "Passage": st.column_config.TextColumn(width=220),
-            "Rank before": st.column_config.NumberColumn(help="Empty: not in the ranking"),
-            "Rank after": st.column_config.NumberColumn(help="Empty: not in the ranking"),
-            "Step": st.column_config.TextColumn(help="The step that lost it, by the recorded trace"),
+    selected = tables.pick(
+        rows,
+        kept,
+        f"{key}_{side}:{[one.id for one in kept][:3]}",
+        "Questions that changed, each with the passage that decided",
+        formats={"Rank before": "%d", "Rank after": "%d"},
+        helps={
+            "Rank before": EMPTY_RANK,
+            "Rank after": EMPTY_RANK,
+            "Step": "The step that lost it, by the recorded trace",
         },
-        alt="Questions that changed, each with the passage that decided",
+        widths={"Question": 330, "Passage": 220},
     )
-    chosen = [kept[row] for row in event["selection"]["rows"] if row < len(kept)]
-    return chosen[0] if chosen else None
+    if selected:
+        st.session_state[chosen] = selected.id
+    address.take("question", chosen, address.one_of(list(by_id)))
+    picked = by_id.get(str(st.session_state.get(chosen)))
+    address.keep("question", picked.id if picked else None)
+    if picked is None:
+        st.caption("Select a row to see its passages and to open the question in Why.")
+    else:
+        _detail(picked, key, runs)
 
 
 def _detail(question: QuestionDiff, key: str, runs: Mapping[str, Evaluation | None]) -> None:
     facts = [question.id, count(question.relevant, "relevant passages")]
     facts += [] if question.status == ("ok", "ok") else [" then ".join(question.status)]
-    moved = [
-        f"{name}: {passage_change(one)}"
-        for name, of in (("Lost", question.lost), ("Gained", question.gained))
-        for one in of
-    ]
+    moved = [f"Lost: {passage_change(one)}" for one in question.lost]
+    moved += [f"Gained: {passage_change(one)}" for one in question.gained]
     lines = [tag("div", tag("b", question.text), dir="auto"), tag("div", join(facts, " · "), css="dim")]
     lines += [tag("div", line, dir="auto") for line in (*moved, *displacements(question))]
     show(tag("div", *lines, css="rs rs-evaluate-question"))

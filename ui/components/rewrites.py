@@ -19,7 +19,7 @@ from core.domain.types import RouteResult, Run, Span
 from ui.app.markup import EMPTY, cut, fragment, join, tag
 from ui.app.names import title_of
 from ui.app.routes import title
-from ui.components.reasoning import thoughts
+from ui.components.citations import thoughts
 
 _WORD = re.compile(r"\w+|[^\w\s]|\s+")
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?\n]*\s*|[.!?\n]+\s*")

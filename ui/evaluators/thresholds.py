@@ -46,7 +46,7 @@ def draw(run: Run, result: RouteResult, step: Recorded[Grading], edges: Edges) -
         found, how = _stored(run, result, step), "from {} stored runs of labelled questions"
     else:
         found, how = None, "run now, without a model"
-        known = batch_run.batch_ran(run.corpus, result, dict(result.parameters), "grades", models=False)
+        known = batch_run.batch_ran(run.corpus, result, dict(result.parameters), "grades")
         if known is None:
             st.caption(
                 "Runs every labelled question through this route, without a language model or the web."

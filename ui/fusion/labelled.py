@@ -28,7 +28,7 @@ def draw(
 ) -> None:
     """Draw the effect of the changes on the labelled questions."""
     st.markdown("##### Effect on all labelled questions")
-    survey = batch_run.batch_ran(run.corpus, result, _settled(result), "fusion_survey", models=False)
+    survey = batch_run.batch_ran(run.corpus, result, _settled(result), "fusion_survey")
     if survey is None:
         return
     if survey.fingerprint != run.fingerprint:

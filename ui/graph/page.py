@@ -12,8 +12,7 @@ from core.analysis.run_view import worked
 from core.analysis.walks import Walked, looked, placed, walks
 from core.corpus.enrichments import store
 from core.domain.needs import Need
-from core.domain.outputs import Node
-from core.domain.types import RouteResult, Run
+from core.domain.types import Run
 from core.routes.registry import routes
 from ui.app import opened, say
 from ui.app.help_mark import term
@@ -31,14 +30,28 @@ MAX_NAMES = 6  # names in a sentence
 @st.fragment  # a click leaves the line on the run and the sidebar as they are
 def draw(run: Run, gold: Mapping[str, int]) -> None:
     """Draw the page about one run."""
-    found = {result.route: steps for result in worked(run) if (steps := walks(result))}
+    found = {result.route: walked for result in worked(run) if (walked := walks(result))}
     told = _without(run)
     if not found:
         if not told:
             _none(run)
         return
-    result, one = _choose(run, found)
-    names = [_name(run, node, gold) for node in one.walk.nodes]
+    by_route = {result.route: result for result in run.results}
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        name = route_choice(run, list(found), ROUTE)
+        steps = {one.span.id: one for one in found[name]}
+        if st.session_state.get(STEP) not in steps:
+            st.session_state[STEP] = next(iter(steps))
+        if len(steps) > 1:
+            given: dict[str, Any] = {"key": STEP, "width": 320, "persist_state": "session"}
+            given["format_func"] = lambda id: cut(f"step {id}: {steps[id].span.name}", 60)
+            st.selectbox("Step", list(steps), **given)
+    result, one = by_route[name], steps[st.session_state[STEP]]
+    marks = [f"◆{gold[node.name]} " if gold.get(node.name) else "" for node in one.walk.nodes]
+    names = [
+        node.name if node.kind == "phrase" else mark + title_of(run, node.name)
+        for node, mark in zip(one.walk.nodes, marks, strict=True)
+    ]
     ranks = {id: rank for rank, (id, _) in enumerate(one.span.hits or (), 1)}
     labels = [
         f"{ranks[node.name]} {name}" if node.name in ranks and node.kind == "passage" else name
@@ -75,23 +88,6 @@ def describe_walk(one: Walked, names: list[str]) -> str:
     )
 
 
-def _choose(run: Run, found: Mapping[str, list[Walked]]) -> tuple[RouteResult, Walked]:
-    results = {result.route: result for result in run.results}
-    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        name = route_choice(run, list(found), ROUTE)
-        steps = {one.span.id: one for one in found[name]}
-        if st.session_state.get(STEP) not in steps:
-            st.session_state[STEP] = next(iter(steps))
-        if len(steps) > 1:
-
-            def named(id: int) -> str:
-                return cut(f"step {id}: {steps[id].span.name}", 60)
-
-            kept: dict[str, Any] = {"width": 320, "persist_state": "session"}
-            st.selectbox("Step", list(steps), key=STEP, format_func=named, **kept)
-    return results[name], steps[st.session_state[STEP]]
-
-
 def _without(run: Run) -> bool:
     """Draw the routes that found no entity to start from, and return whether there was one."""
     told = False
@@ -116,33 +112,18 @@ def _none(run: Run) -> None:
         opened.to("compare.py", "Choose routes in Compare")
 
 
-def _name(run: Run, node: Node, gold: Mapping[str, int]) -> str:
-    if node.kind == "phrase":
-        return node.name
-    return f"{f'◆{gold[node.name]} ' if gold.get(node.name) else ''}{title_of(run, node.name)}"
-
-
 def _begun(one: Walked) -> Markup:
-    rows = [
-        (
-            cut(seed.phrase, 60),
-            join([f"{BY[seed.by]}: ", tag("span", cut(seed.asked, 80), css="dim")]),
-            seed.passages,
-            f"{seed.weight:.3f}",
-        )
-        for seed in one.entities.seeds
-    ]
+    rows = []
+    for seed in one.entities.seeds:
+        how = join([f"{BY[seed.by]}: ", tag("span", cut(seed.asked, 80), css="dim")])
+        rows.append((cut(seed.phrase, 60), how, seed.passages, f"{seed.weight:.3f}"))
     return table(("Phrase", "How it was found", "Passages", "Weight"), rows, numbers=(2, 3))
 
 
 def _visited(one: Walked, names: list[str], ranks: Mapping[str, int]) -> Markup:
-    rows = [
-        (
-            join([tag("span", f"{node.kind} ", css="dim"), cut(name, 60)]),
-            ranks.get(node.name, "–") if node.kind == "passage" else "–",
-            f"{node.score:.2%}",
-            f"{node.seed:.2%}",
-        )
-        for node, name in sorted(zip(one.walk.nodes, names, strict=True), key=lambda pair: -pair[0].score)
-    ]
+    rows = []
+    for node, name in sorted(zip(one.walk.nodes, names, strict=True), key=lambda pair: -pair[0].score):
+        rank = ranks.get(node.name, "–") if node.kind == "passage" else "–"
+        called = join([tag("span", f"{node.kind} ", css="dim"), cut(name, 60)])
+        rows.append((called, rank, f"{node.score:.2%}", f"{node.seed:.2%}"))
     return table(("Node", "Rank", "Walk", "Restarts"), rows, numbers=(1, 2, 3))

@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 from core.corpus.catalogue import current_fingerprint
+from core.domain import people
 from core.domain.errors import RouteScopeError
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import exchange
@@ -138,7 +139,7 @@ def _out(desk: Desk) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         for label, made, ending, mime, about in files:
             given: dict[str, Any] = {"key": f"label_{ending}", **account.needs("export", help=about)}
-            work, file = account.by_me(made), f"{name}.{ending}"
+            work, file = people.by_me(made), f"{name}.{ending}"
             st.download_button(label, work, file, mime, on_click="ignore", **given)
         st.page_link("evaluate.py", label="Evaluate routes on this set", query_params={"labels": name})
 

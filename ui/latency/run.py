@@ -14,12 +14,12 @@ from core.domain.format import brief, milliseconds
 from core.domain.types import RouteResult, Run
 from ui.app.choice import choice
 from ui.app.help_mark import mark, marked
-from ui.app.markup import EMPTY, cut, join, show, table, tag
+from ui.app.markup import cut, fragment, show, tag
 from ui.app.plot import plot
 from ui.charts.style import KINDS
 from ui.charts.waterfall import waterfall, without_model, zooms
 from ui.components.grid import STATUS
-from ui.latency.time_breakdown import STEP_OPTIONS, meter, sentences, switch, took
+from ui.latency.time_breakdown import STEP_OPTIONS, sentences, share_of, switch
 
 SPANS = 400  # that are listed of one route
 ROUTE = "latency_route"
@@ -82,39 +82,22 @@ def times(run: Run) -> Markup:
 
     It has the time alone and in this run, the reused part, and the longest step.
     """
-    ordered = sorted(run.results, key=lambda one: (one.status != "ok", not one.spans, ended(one)))
-    heads = ("Route", "Alone", "In this run", "Shared", "Cached", "Recorded", "Longest step")
-    note = (
-        "In this run: includes waiting for other routes' steps and loading models. Shared, cached, recorded: "
-        "the part of the time alone that this route did not spend in this run."
-    )
-    drawn = table(heads, [_row(run, result) for result in ordered], numbers=range(1, 6))
-    return tag("div", drawn, tag("div", note, css="dim"), css="rs rs-block rs-latency-times")
-
-
-def _row(run: Run, result: RouteResult) -> Markup | tuple[object, ...]:
-    name: list[object] = [result.title]
-    if external.call(result) is not None:
-        name.append(tag("span", external.OUTSIDE, css="chip"))
-    if result.status != "ok":
-        name.append(tag("span", STATUS.get(result.status, result.status), css="chip bad"))
-    if not result.spans:
-        reason = tag("td", cut(result.error or "no steps", 160), css="dim", colspan="6", dir="auto")
-        return tag("tr", tag("td", join(name, " ")), reason)
-    used, path, longest = reuse(run, result), critical(result), EMPTY
-    if path.longest is not None:
-        dot = tag("i", css="rs-latency-dot", style=f"background:{KINDS[path.longest.kind][1]}")
-        share = tag("span", f" {brief(path.share(path.longest.id))}", css="dim")
-        longest = join([dot, cut(path.longest.name, 60), share])
-    numbers = (path.total, result.wall_ms, used.shared_ms, used.cached_ms, used.recorded_ms)
-    return (join(name, " "), *map(took, numbers), longest or "–")
+    rows = []
+    for one in sorted(run.results, key=lambda one: (one.status != "ok", not one.spans, ended(one))):
+        status = "" if one.status == "ok" else STATUS.get(one.status, one.status)
+        path = critical(one)
+        colour, share = "", ""
+        if path.longest is not None:
+            colour, share = KINDS[path.longest.kind][1], brief(path.share(path.longest.id))
+        used = reuse(run, one) if one.spans else None
+        rows.append((one, external.call(one) is not None, status, used, path, colour, share))
+    return fragment("latency.times", rows, external.OUTSIDE)
 
 
 def spans(result: RouteResult) -> Markup:
     """Return every span below its parent, with its start, duration and origin."""
     within, path, end = on_path(result), critical(result), ended(result) or 1.0
-    depth = depths(result.spans)
-    drawable = {span.id for span in timed(result.spans)}
+    depth, drawable = depths(result.spans), {span.id for span in timed(result.spans)}
     rows = []
     for span in result.spans[:SPANS]:
         kind, colour = KINDS[span.kind]
@@ -127,27 +110,8 @@ def spans(result: RouteResult) -> Markup:
             facts.append(f"{milliseconds(slack)} slack")
         on, ends = span.id in within, (0.0, 0.0)
         if span.id in drawable:
-            ends = (span.start_ms / end, (span.start_ms + span.ms) / end)
-        dot = tag("span", "● " if on else "○ ", css="up" if on else "dim")
-        error = tag("div", cut(span.error, 300), css="bad", dir="auto") if span.error else EMPTY
-        indent = f"padding-left:{1.1 * min(depth[span.id], 8):.1f}rem"
-        rows.append(
-            (
-                tag("div", dot, cut(span.name, 90), style=indent),
-                meter(*ends, colour, "" if on else "off"),
-                (milliseconds(span.start_ms), "dim"),
-                milliseconds(span.ms),
-                (join([" · ".join(facts), error]), "dim"),
-            )
-        )
-    heads = (marked("Step", "span"), ("", "wide"), "From", "Took", "Kind and origin")
-    more = f" The first {SPANS} of {len(result.spans)} spans." if len(result.spans) > SPANS else ""
-    key = f"● on the critical path: if the step took longer, so would the route. ○ off it.{more} "
-    gap = f"{milliseconds(path.gap)} of the route's time passed between its steps."
-    return tag(
-        "div",
-        tag("p", path_in_words(result), f" {gap}", dir="auto"),
-        table(heads, rows, numbers={2, 3}),
-        tag("div", key, mark("critical path"), css="dim"),
-        css="rs rs-block rs-latency-route",
-    )
+            ends = share_of(span.start_ms / end), share_of((span.start_ms + span.ms) / end)
+        rows.append((span, depth[span.id], on, (*ends, colour, "" if on else "off"), facts))
+    told = f"{path_in_words(result)} {milliseconds(path.gap)} of the route's time passed between its steps."
+    step = marked("Step", "span")
+    return fragment("latency.spans", told, step, rows, len(result.spans), mark("critical path"))

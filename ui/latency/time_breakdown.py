@@ -11,7 +11,7 @@ from core.analysis.timeline import label, percent, spent_in_words
 from core.domain.format import brief, milliseconds
 from core.domain.types import Run
 from ui.app.choice import choice
-from ui.app.markup import EMPTY, cut, join, show, table, tag
+from ui.app.markup import fragment, join, show, tag
 from ui.charts.style import KINDS
 
 STEPS = 25  # that are listed
@@ -25,11 +25,7 @@ STEP_OPTIONS = (
 def sentences(said: Sequence[str]) -> Markup:
     """Return the findings: the first one stands out, the others open by a click."""
     first, *others = [one for one in said if one] or [""]
-    if not first:
-        return EMPTY
-    lines = tag("ul", *(tag("li", one, dir="auto") for one in others))
-    more = tag("details", tag("summary", "More about these times"), lines) if others else EMPTY
-    return tag("div", tag("p", tag("b", first), dir="auto"), more, css="rs rs-latency-words")
+    return fragment("latency.sentences", first, others)
 
 
 def switch(label: str, name: str, options: Mapping[str, str], help: str | None = None) -> str:
@@ -45,11 +41,9 @@ def switch(label: str, name: str, options: Mapping[str, str], help: str | None =
     )
 
 
-def meter(low: float, high: float, colour: str = "", css: str = "") -> Markup:
-    """Return a bar from `low` to `high`, as shares of its width."""
-    left, width = 100 * min(1.0, max(0.0, low)), 100 * min(1.0, max(0.0, high - low))
-    style = f"left:{left:.2f}%;width:{width:.2f}%" + (f";background:{colour}" if colour else "")
-    return tag("div", tag("i", style=style, css=css), css="rs-latency-bar")
+def share_of(value: float) -> float:
+    """Return a share between 0 and 1."""
+    return min(1.0, max(0.0, value))
 
 
 def took(ms: float | None) -> str:
@@ -85,17 +79,8 @@ def draw(run: Run) -> None:
 def _table(title: str, found: Sequence[TimeShare], names: Sequence[str], note: str = "") -> Markup:
     total = sum(one.total for one in found) or 1.0
     most = max((one.total for one in found), default=1.0) or 1.0
-    rows = [
-        (
-            cut(name, 80),
-            meter(0, one.total / most, KINDS[one.kind][1] if one.kind else ""),
-            brief(one.total / total),
-            took(one.ms["now"]),
-            (took(one.ms["cache"] + one.ms["recording"]), "dim"),
-            (f"{one.count:,}", "dim"),
-        )
-        for one, name in zip(found, names, strict=True)
-    ]
-    heads = (title, ("", "wide"), "Share", "Spent now", "Cached or recorded", "Count")
-    drawn = table(heads, rows, numbers=range(2, 6), css="rs-latency-spent")
-    return tag("div", drawn, tag("div", note, css="dim") if note else EMPTY, css="rs rs-block")
+    rows = []
+    for one, name in zip(found, names, strict=True):
+        colour = KINDS[one.kind][1] if one.kind else ""
+        rows.append((name, one, share_of(one.total / most), colour, brief(one.total / total)))
+    return fragment("latency.spent", title, rows, note)

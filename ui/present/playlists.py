@@ -50,17 +50,13 @@ def manage(lists: Mapping[str, Entries]) -> None:
     else:
         with st.container(horizontal=True, vertical_alignment="bottom"):
             name = st.selectbox("Playlist", list(lists), key=NAME, width=420, persist_state="session")
-            off = not lists[name]
-            given: dict[str, Any] = {"on_click": _play, "shortcut": "mod+enter", "disabled": off}
+            begin = {slide.PLAYING: True, slide.AT: 0}
+            given: dict[str, Any] = {"shortcut": "mod+enter", "disabled": not lists[name]}
+            given |= {"on_click": st.session_state.update, "args": (begin,)}
             st.button("Present", type="primary", key="present", **given)
         st.caption("Right: next question. Left: back. Escape: leave. Others are replayed from recordings.")
         _contents(name, lists[name], own=name in {one.name for one in store().playlists()})
     _make(lists)
-
-
-def _play() -> None:
-    st.session_state[slide.PLAYING] = True
-    st.session_state[slide.AT] = 0
 
 
 def _contents(name: str, entries: Entries, *, own: bool) -> None:
@@ -77,36 +73,29 @@ def _contents(name: str, entries: Entries, *, own: bool) -> None:
         }
         for number, entry in enumerate(entries, 1)
     ]
-    event = tables.show(
-        rows,
-        hide_index=True,
-        on_select="rerun",
-        selection_mode="single-row",
-        height=min(38 + 35 * len(entries), 420),
-        key=f"entries:{name}:{len(entries)}",
-        alt=f"The {len(entries)} questions of this playlist in their order",
-    )
-    picked = event["selection"]["rows"]
+    alt = f"The {len(entries)} questions of this playlist in their order"
+    picked = tables.pick(rows, range(len(entries)), f"entries:{name}:{len(entries)}", alt)
     if not own:
         st.caption("The sample questions come with the corpus. Copy them to change their order or notes.")
-    elif not picked:
+    elif picked is None:
         st.caption("Select a row at its left to move it, edit its note or remove it.")
     else:
-        edit(name, entries, picked[0])
+        edit(name, entries, picked)
 
 
 def edit(name: str, entries: Sequence[PlaylistEntry], at: int) -> None:
     """Draw how to move, annotate and remove one entry."""
+    before, this, after = entries[:at], entries[at], entries[at + 1 :]
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        note = st.text_input("Note", entries[at].note, key=f"entry_note:{name}:{at}", max_chars=500)
+        note = st.text_input("Note", this.note, key=f"entry_note:{name}:{at}", max_chars=500)
         if st.button("Save note", key="entry_save"):
-            _save(name, [*entries[:at], replace(entries[at], note=note), *entries[at + 1 :]])
-        if st.button("Up", key="entry_up", disabled=at == 0):
-            _save(name, [*entries[: at - 1], entries[at], entries[at - 1], *entries[at + 1 :]])
-        if st.button("Down", key="entry_down", disabled=at + 1 == len(entries)):
-            _save(name, [*entries[:at], entries[at + 1], entries[at], *entries[at + 2 :]])
+            _save(name, [*before, replace(this, note=note), *after])
+        if st.button("Up", key="entry_up", disabled=not before):
+            _save(name, [*before[:-1], this, *before[-1:], *after])
+        if st.button("Down", key="entry_down", disabled=not after):
+            _save(name, [*before, *after[:1], this, *after[1:]])
         if st.button("Remove", key="entry_out"):
-            _save(name, [*entries[:at], *entries[at + 1 :]])
+            _save(name, [*before, *after])
 
 
 def _make(lists: Mapping[str, Entries]) -> None:
@@ -167,8 +156,5 @@ def _save(name: str, entries: Sequence[PlaylistEntry]) -> None:
 
 def _delete(name: str) -> outcome.Outcome:
     store().delete_playlist(name)
-
-    def undo() -> None:
-        store().restore("playlist", name)
-
-    return outcome.Outcome(f"Deleted playlist “{name}”. Its runs are still stored.", undo)
+    told = f"Deleted playlist “{name}”. Its runs are still stored."
+    return outcome.Outcome(told, partial(store().restore, "playlist", name))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import streamlit as st
 
@@ -59,23 +60,19 @@ def play(entries: Sequence[PlaylistEntry]) -> None:
 
 
 def _controls(at: int, count: int) -> None:
-    def button(label: str, name: str, to: int, *, shortcut: str) -> None:
-        off = not 0 <= to < count
-        st.button(label, key=f"slide_{name}", shortcut=shortcut, disabled=off, on_click=_set, args=(AT, to))
+    def button(label: str, name: str, to: int, shortcut: str) -> None:
+        act: dict[str, Any] = {"on_click": st.session_state.update, "args": ({AT: to},)}
+        st.button(label, key=f"slide_{name}", shortcut=shortcut, disabled=not 0 <= to < count, **act)
 
     with st.container(horizontal=True, vertical_alignment="center"):
-        button("Back", "back", at - 1, shortcut="left")
-        button("Next", "next", at + 1, shortcut="right")
+        button("Back", "back", at - 1, "left")
+        button("Next", "next", at + 1, "right")
         st.caption(f"{at + 1} of {count}", width="stretch")
-        leave = (PLAYING, False)
-        st.button("Leave", key="slide_leave", shortcut="escape", type="tertiary", on_click=_set, args=leave)
+        leave: dict[str, Any] = {"on_click": st.session_state.update, "args": ({PLAYING: False},)}
+        st.button("Leave", key="slide_leave", shortcut="escape", type="tertiary", **leave)
     with st.container(key="clicker"):  # what a presenter's clicker sends
-        button("Back", "up", at - 1, shortcut="pageup")
-        button("Next", "down", at + 1, shortcut="pagedown")
-
-
-def _set(key: str, value: int) -> None:
-    st.session_state[key] = value
+        button("Back", "up", at - 1, "pageup")
+        button("Next", "down", at + 1, "pagedown")
 
 
 @st.cache_resource(show_spinner=False)

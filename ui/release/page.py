@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 from core.analysis.metrics import titled
+from core.domain import people
 from core.domain.errors import RouteScopeError
 from core.domain.format import number
 from core.evaluation.experiment_store import Evaluation
@@ -150,7 +151,7 @@ def _taken(measured: Measured, decision: Decision) -> None:
     with st.container(horizontal=True):
         for label, made, ending, mime in files:
             button: dict[str, Any] = {"key": f"release_{ending}", **account.needs("release")}
-            work, file = account.by_me(made), f"{stem}.{ending}"
+            work, file = people.by_me(made), f"{stem}.{ending}"
             st.download_button(label, work, file, mime, on_click="ignore", **button)
     st.caption("The snapshot contains every figure and each question's values, to compare a later release.")
     for purpose, given in (

@@ -95,7 +95,7 @@ def _bundle(store: Store, ids: Sequence[str], label: str, key: str) -> None:
 def _download(label: str, name: str, mime: str, key: str, make: Callable[[], Any], **given: Any) -> None:
     """Draw a download that is made when it is asked for."""
     needs = account.needs("export", **given)
-    data = account.by_me(make)
+    data = people.by_me(make)
     st.download_button(label, data=data, file_name=name, mime=mime, on_click="ignore", key=key, **needs)
 
 

@@ -43,10 +43,10 @@ def _fetch(name: str) -> None:
     settings = state.engine().settings
 
     def work(report: Report, cancel: threading.Event) -> None:
-        def in_words(at: FetchProgress) -> None:
+        def progress(at: FetchProgress) -> None:
             report(f"{at.stage} {size(at.done)} of {size(at.total)}", at.done, at.total)
 
-        pull(name, settings=settings, progress=in_words, cancel=cancel)
+        pull(name, settings=settings, progress=progress, cancel=cancel)
 
     builds.start_work(f"model {name}", work)
 

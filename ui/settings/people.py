@@ -39,19 +39,17 @@ def draw() -> None:
     me = people.current()
     if not me.may("settings"):  # what others used is the owners' to know
         used = {name: tokens for name, tokens in used.items() if name == me.account}
-    names = dict.fromkeys([*roles, *used])
-    rows = [
-        (
-            name,
-            roles.get(name) or people.role_of(name, roles) or NO_ROLE,
-            f"{used[name]:,}" if name in used else "",
-        )
-        for name in names
-    ]
+    rows = []
+    for name in dict.fromkeys([*roles, *used]):
+        role = roles.get(name) or people.role_of(name, roles) or NO_ROLE
+        rows.append((name, role, f"{used[name]:,}" if name in used else ""))
     _table(("Account", "Role", "Model tokens today (UTC)"), rows)
     if account.notice("settings"):
         _form()
-    _done()
+    if done := engine.store.done(NEWEST) if engine.store is not None else ():
+        st.markdown("**What people did**")
+        deeds = [(one.at[:16].replace("T", " "), one.who, one.deed, one.about) for one in done]
+        _table(("When (UTC)", "Who", "What", "About"), deeds)
 
 
 def _form() -> None:
@@ -66,16 +64,6 @@ def _form() -> None:
         settings_file.write_role(who, chosen, state.engine().settings.home)
         engine_module.reload_engine()
         st.rerun()
-
-
-def _done() -> None:
-    store = state.engine().store
-    found = store.done(NEWEST) if store is not None else []
-    if not found:
-        return
-    st.markdown("**What people did**")
-    rows = [(one.at[:16].replace("T", " "), one.who, one.deed, one.about) for one in found]
-    _table(("When (UTC)", "Who", "What", "About"), rows)
 
 
 def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:

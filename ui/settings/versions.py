@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import platform
+from collections import Counter
 from importlib.metadata import version
 
 import streamlit as st
 
-from core.domain import full_set
+from core.domain import full_set, people
+from core.domain.format import size
 from core.domain.program import REPAIR
 from core.engine import endpoints
-from core.engine.doctor import MODEL_CHECKS, HealthCheck, examine
-from ui.app import say, state
-from ui.app.markup import fragment, show, table, tag
+from core.engine.doctor import FILE, MODEL_CHECKS, HealthCheck, examine
+from core.store.files import vacuum
+from ui.app import account, corpora, outcome, say, state
+from ui.app.markup import fragment, md, show, table, tag
+from ui.app.routes import on_page
 
 FOUND = "checks_found"  # in this session: the findings, once they are there
 SIGNS = {"ok": ("works", ""), "warning": ("partly", "chip"), "failed": ("fails", "chip bad")}
@@ -25,20 +29,35 @@ def health() -> None:
         with st.spinner("Checking packages, disk, corpora, models, web search…", show_time=True):
             st.session_state[FOUND] = list(examine(state.engine().settings, quick=True, note=lambda _: None))
     found: list[HealthCheck] = st.session_state[FOUND]
-    bad = sum(check.state == "failed" for check in found)
-    odd = sum(check.state == "warning" for check in found)
-    if bad:
-        st.error(f"{bad} of {len(found)} checks fail; {odd} pass in part.")
-    elif any(check.name in MODEL_CHECKS and check.state != "ok" for check in found):
-        st.warning(f"The language model cannot be asked; {odd} of {len(found)} checks pass in part.")
-    elif endpoints.llm_failure(state.engine()):
-        st.warning("The language model did not answer when it was last tested.")
-    elif odd:
-        st.warning(f"Everything required works; {odd} of {len(found)} checks pass in part.")
-    else:
-        st.success(f"All {len(found)} checks pass.")
+    states = Counter(check.state for check in found)
+    told = f"Of {len(found)} checks {states['ok']} pass, {states['warning']} pass in part"
+    told += f", {states['failed']} fail." if states["failed"] else "."
+    silent = any(check.name in MODEL_CHECKS and check.state != "ok" for check in found)
+    silent = silent or bool(endpoints.llm_failure(state.engine()))
+    if silent:
+        told += " The language model cannot be asked, or did not answer when it was last tested."
+    message = st.success if states["ok"] == len(found) and not silent else st.warning
+    (st.error if states["failed"] else message)(told)
     worst = ("failed", "warning", "ok")
-    show(fragment("settings.checks", sorted(found, key=lambda one: worst.index(one.state)), SIGNS))
+    rows = sorted(found, key=lambda one: worst.index(one.state))
+    outcome.draw("health")
+    with st.container(horizontal=True, gap="small"):
+        for name in dict.fromkeys(check.corpus for check in rows if check.corpus):
+            if st.button(md(f"Build {name}"), key=f"mend:{name}", **account.needs("edit")):
+                corpora.again(name)
+                st.rerun()
+        if any(check.name == "space" and check.state != "ok" for check in rows):
+            act = {"on_click": outcome.act, "args": ("health", _free), **account.needs("settings")}
+            st.button("Free unused space", key="mend_space", **act)
+    show(fragment("settings.checks", [(one, on_page(one.fix or "")) for one in rows], SIGNS))
+
+
+def _free() -> outcome.Outcome:
+    """Give the sessions file's unused space back to the disk."""
+    people.require("settings")
+    before, after = vacuum(state.engine().settings.home / FILE)
+    st.session_state.pop(FOUND, None)
+    return outcome.Outcome(f"Freed {size(before - after)}.")
 
 
 def draw() -> None:

@@ -35,7 +35,7 @@ def draw(run: Run, gold: Mapping[str, int], depth: int) -> None:
     if len(found) < 3:
         st.info("The map needs at least two passages or rewrites besides the question. This run has fewer.")
         return
-    plane = placed(run, known)
+    plane = placed((run.id, known.embedder, len(known.points), known.note), known.vectors)
     summary = " ".join(describe_space(known, plane, chosen, depth))
     st.markdown(md(summary))
     figure = query_map(found, plane, gold=gold, chosen=chosen)

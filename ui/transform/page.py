@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import streamlit as st
+from markupsafe import Markup
 
+from core.analysis.query_tree import Branch, tree
 from core.analysis.run_view import worked
 from core.analysis.searches import SearchOutcome, outcome
-from core.domain.types import Run
-from ui.app.markup import cut, md, show
+from core.domain.rank_changes import ranks
+from core.domain.types import RouteResult, Run
+from ui.app.markup import cut, fragment, md, show
 from ui.app.names import title_of
 from ui.app.tabs import tabs
 from ui.components.gold import gold_grades
 from ui.components.rewrites import texts
-from ui.transform import embedding_map, proxies, tree
+from ui.transform import embedding_map, proxies
 
 DEPTH = 10
 TAB = "transform_tab"
+TOP = 3  # passages that a query is shown with
 MAX_NAMED = 4  # routes, finds or losses that a sentence names
 
 
@@ -29,14 +34,28 @@ def draw(run: Run) -> None:
         st.info("No route in this run has a result yet, so there are no queries to show.")
     if sentences := describe_rewrites(run, outcome(run, gold, DEPTH), gold):
         st.markdown(md(" ".join(sentences)))
-    grown = tree.trees(run, DEPTH)
+    grown = trees(run, DEPTH)
     views: dict[str, Callable[[], None]] = {
         "Texts": lambda: show(texts(run, DEPTH, gold)),
-        **({"Tree": lambda: show(tree.drawn(run, grown, gold, DEPTH))} if grown else {}),
+        **({"Tree": lambda: show(drawn(run, grown, gold, DEPTH))} if grown else {}),
         "Proxies": lambda: proxies.draw(run, gold, DEPTH),
         "Map": lambda: embedding_map.draw(run, gold, DEPTH),
     }
     tabs(views, TAB)
+
+
+def trees(run: Run, depth: int) -> list[tuple[RouteResult, Branch]]:
+    """Return the routes that have a tree of queries."""
+    return [(one, found) for one in run.results if (found := tree(run, one, depth))]
+
+
+def drawn(run: Run, grown: list[tuple[RouteResult, Branch]], gold: Mapping[str, int], depth: int) -> Markup:
+    """Return all trees of queries, one below the other."""
+    made = [
+        (result, root, ranks(result.hits), sum(one.found is not None for one in root.all()))
+        for result, root in grown
+    ]
+    return fragment("transform.trees", made, TOP, depth, partial(title_of, run), gold)
 
 
 def describe_rewrites(run: Run, found: SearchOutcome, gold: Mapping[str, int]) -> list[str]:

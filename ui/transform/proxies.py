@@ -77,22 +77,20 @@ def _beside(
     """Return each text next to the passage, with common words marked and cosines above."""
     vectors = dict(zip(((one.kind, one.key) for one in known.points), known.vectors, strict=True))
     question, beside = vectors["question", run.query.text], vectors["passage", id]
-    near = {one.key: nearness(question, vectors[one.kind, one.key], beside) for one in (*proxies, *keys)}
     texts = [*proxies, *(one for one in keys if one.kind == "text")]
-    which = (
-        "" if asked else " (the best labelled passage)" if gold.get(id) else " (the nearest passage found)"
-    )
-    nearer = sum(near[one.key].nearer for one in proxies)
+    near = [nearness(question, vectors[one.kind, one.key], beside) for one in texts]
+    nearer = sum(one.nearer for one in near[: len(proxies)])
     lead = f"{nearer} of {len(proxies)} hypothetical passages are nearer to " if proxies else "Compared with "
+    which = "" if asked else f" (the {'best labelled passage' if gold.get(id) else 'nearest passage found'})"
     passage = run.passages[id]
     by_passage = Marker(searchable(passage.title, passage.text), (), known.analyzer)
     pairs = []
-    for one in texts[:MAX_TEXTS]:
-        at, imagined = near[one.key], one.kind == "imagined"
-        kind = "hypothetical passage" if imagined else "text in the index for this passage"
-        good, comparison = verdict(at) if imagined else verdict_of_key(at)
+    for one, at in zip(texts[:MAX_TEXTS], near, strict=False):
+        kind, told = "text in the index for this passage", verdict_of_key(at)
+        if one.kind == "imagined":
+            kind, told = "hypothetical passage", verdict(at)
         sides = by_passage.pieces(one.key), Marker(one.key, (), known.analyzer).pieces(passage.text)
-        pairs.append((one, kind, good, comparison, at, *sides))
+        pairs.append((one, kind, *told, at, *sides))
     return fragment(
         "transform.proxies",
         lead,

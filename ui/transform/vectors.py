@@ -57,11 +57,6 @@ def space(run: Run, points: list[Point]) -> Space | None:
     return Space(tuple(points), np.stack([known[one.kind, one.key] for one in points]), name, note, words)
 
 
-def placed(run: Run, found: Space) -> Plane:
-    """Return the points on a plane, computed once for a run."""
-    return _placed(run.id, found.embedder, len(found.points), found.note, found.vectors)
-
-
 def _corpus(run: Run) -> tuple[Corpus | None, str]:
     """Return the corpus if it is unchanged since the run, and a note if it is not."""
     opening.wait_for(run.corpus)
@@ -82,5 +77,6 @@ def _kept(run_id: str, embedder: str, fingerprint: str) -> dict[tuple[str, str],
 
 
 @st.cache_data(max_entries=50, show_spinner="Placing the points")
-def _placed(run_id: str, embedder: str, count: int, note: str, _vectors: Matrix) -> Plane:  # noqa: ARG001 - the cache's key
+def placed(key: tuple[object, ...], _vectors: Matrix) -> Plane:  # noqa: ARG001 - the cache's key
+    """Return the points on a plane, computed once for a run."""
     return plane(_vectors)

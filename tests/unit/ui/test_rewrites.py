@@ -10,7 +10,7 @@ from core.domain.outputs import Rewrite, Search
 from core.domain.types import Span
 from tests.runs import HOSTILE, make_run
 from ui.components.rewrites import texts, word_diff
-from ui.transform.tree import drawn, trees
+from ui.transform.page import drawn, trees
 
 
 class Reader(HTMLParser):
