@@ -230,10 +230,14 @@ def _answer_menu() -> None:
     st.session_state.setdefault(state.ANSWER_ORDER, now.order)
     off = st.session_state.get(state.ANSWERS, "none") == "none"
     with st.popover("Answers off" if off else "Answers on", key="answers_menu"):
-        st.radio("Write answers", list(ANSWERS), format_func=ANSWERS.get, key=state.ANSWERS, **KEEP)
-        st.radio("Answer source", list(BY), format_func=BY.get, key=state.ANSWER_BY, **KEEP)
-        order = {"key": state.ANSWER_ORDER, "disabled": st.session_state[state.ANSWER_BY] != "model", **KEEP}
-        st.selectbox("Passage order in the prompt", list(ORDERS), format_func=ORDERS.get, **order)
+        st.radio("Write answers", list(ANSWERS), format_func=ANSWERS.__getitem__, key=state.ANSWERS, **KEEP)
+        st.radio("Answer source", list(BY), format_func=BY.__getitem__, key=state.ANSWER_BY, **KEEP)
+        order: dict[str, Any] = {
+            "key": state.ANSWER_ORDER,
+            "disabled": st.session_state[state.ANSWER_BY] != "model",
+            **KEEP,
+        }
+        st.selectbox("Passage order in the prompt", list(ORDERS), format_func=ORDERS.__getitem__, **order)
         st.caption("Generating answers takes most of a run's time; copying sentences takes almost none.")
         if st.session_state[state.ANSWERS] == "selected":
             some = st.session_state[state.ROUTES]
