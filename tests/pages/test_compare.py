@@ -26,6 +26,15 @@ def asked(app):
     return value if isinstance(value, str) else value[0]
 
 
+def put(visit, question, *names, **params):
+    """The page on which a question was asked of the routes `names`, or of the usual ones."""
+    app = visit(**{"corpus": "tiny", **params})
+    if names:
+        app.session_state["routes"] = list(names)
+    app.text_area(key="question").set_value(question)
+    return app.button(key="run").click().run()
+
+
 def finish(app, engine, seconds=15):
     """Draw again when the run has ended."""
     engine.job(asked(app)).wait(seconds)
@@ -132,9 +141,7 @@ def test_hostile_text_is_shown_as_text(visit, stored):
 
 
 def test_run_asks_the_first_routes_and_the_address_says_which_run(visit, engine):
-    app = visit(corpus="tiny")
-    app.text_area(key="question").set_value("How do I send a fragile item back?")
-    app.button(key="run").click().run()
+    app = put(visit, "How do I send a fragile item back?")
     run_id = asked(app)
     app = finish(app, engine)
     run = engine.store.load(run_id)
@@ -185,9 +192,7 @@ def test_more_routes_than_can_be_compared_are_refused_in_one_line(visit, engine)
 
 def test_stop_keeps_what_is_finished(visit, engine):
     engine.fake_llm = ScriptedLLM(delay=30)
-    app = visit(corpus="tiny")
-    app.text_area(key="question").set_value("Where is my parcel?")
-    app.button(key="run").click().run()
+    app = put(visit, "Where is my parcel?")
     job = engine.job(asked(app))
     deadline = time.time() + 10
     while len(job.snapshot().results) < 4 and time.time() < deadline:
@@ -211,9 +216,7 @@ def test_stop_keeps_what_is_finished(visit, engine):
     ],
 )
 def test_a_question_that_cannot_be_asked_gets_one_clear_message(visit, question, message):
-    app = visit(corpus="tiny")
-    app.text_area(key="question").set_value(question)
-    app.button(key="run").click().run()
+    app = put(visit, question)
     assert len(app.error) == 1
     assert message in shown(app)
     assert not app.exception
@@ -224,10 +227,7 @@ def test_a_question_that_cannot_be_asked_gets_one_clear_message(visit, question,
     ["😀👩‍👩‍👧‍👦", "كيف أعيد المنتج؟", "a\x00b\x1b[31m\u202e", HOSTILE[0], "'; DROP TABLE runs; --"],
 )
 def test_strange_questions_run(visit, engine, question):
-    app = visit(corpus="tiny")
-    app.session_state["routes"] = ["bm25", "dense"]
-    app.text_area(key="question").set_value(question)
-    app.button(key="run").click().run()
+    app = put(visit, question, "bm25", "dense")
     app = finish(app, engine)
     assert not app.exception
     assert "2 of 2 routes, " in shown(app)
@@ -381,10 +381,7 @@ def test_a_run_under_way_elsewhere_is_followed_until_it_ends(visit, engine, stor
 
 
 def test_trouble_of_the_store_is_told_once_where_the_run_is(visit, engine, monkeypatch):
-    app = visit(corpus="tiny")
-    app.session_state["routes"] = ["bm25"]
-    app.text_area(key="question").set_value("fragile")
-    app.button(key="run").click().run()
+    app = put(visit, "fragile", "bm25")
     engine.job(asked(app)).wait(10)
     trouble = [f"sessions cannot be stored in {HOSTILE[1]}", "1 runs could not be stored and are lost"]
     monkeypatch.setattr(type(engine.store), "warnings", property(lambda _: list(trouble)))
@@ -402,10 +399,7 @@ def test_trouble_of_the_store_is_told_once_where_the_run_is(visit, engine, monke
 
 def test_an_answer_is_written_later_for_one_route(visit, engine):
     engine.fake_llm = ScriptedLLM({"answer": f"It is so [1]. {HOSTILE[0]}"})
-    app = visit(corpus="tiny", tab="Answers")
-    app.session_state["routes"] = ["bm25", "dense"]
-    app.text_area(key="question").set_value("fragile")
-    app.button(key="run").click().run()
+    app = put(visit, "fragile", "bm25", "dense", tab="Answers")
     app = finish(app, engine)
     assert app.selectbox(key="answer_for").options == ["BM25", "Dense"]
     engine.fake_llm.delay = 0.5

@@ -75,4 +75,4 @@ def test_hostile_tokens_and_terms_are_shown_as_text(visit, engine):
         assert mark not in page, mark
     assert "&lt;img src=http://evil.example/x.png" in page
     assert f"and {40 - len(tokens)} terms with lower weights" in page
-    assert any(f"first {len(tokens)} of 400 columns" in plain(one.value) for one in app.caption)
+    assert any(f"columns {len(tokens)} of 400 passage tokens" in plain(one.value) for one in app.caption)

@@ -297,15 +297,6 @@ def test_texts_left_out_are_told_on_the_page(visit, engine):
     assert "come without" not in captions(app)
 
 
-def test_the_large_run_is_the_same_every_time():
-    run = large_run(5, 20)
-    assert run == large_run(5, 20)
-    assert [len(result.hits) for result in run.results] == [20] * 5
-    assert all(900 < len(passage.text) < 1300 for passage in run.passages.values())
-    with pytest.raises(ValueError, match="1000 routes"):
-        large_run(1000)
-
-
 # Overlap, cost, citations.
 
 

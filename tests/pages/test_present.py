@@ -3,17 +3,8 @@
 from core.domain.types import Query
 from core.engine.request import Request
 from core.store import PlaylistEntry
-from tests.pages.reading import plain
+from tests.pages.reading import html, shown
 from ui.present import playlists, slide
-
-
-def said(app):
-    kinds = (app.error, app.info, app.success, app.caption)
-    return "\n".join(plain(element.value) for kind in kinds for element in kind)
-
-
-def html(app):
-    return "\n".join(element.proto.body for element in app.get("html"))
 
 
 def entries(engine, name="Demo"):
@@ -27,7 +18,7 @@ def fill(engine, stored, name="Demo"):
 def test_without_a_playlist_it_says_what_to_do(visit):
     app = visit("present.py")
     assert app.subheader[0].value == "No playlist yet"
-    assert "add runs to it" in said(app)
+    assert "add runs to it" in shown(app)
 
 
 def test_a_playlist_is_made_and_the_open_run_added(visit, stored, engine):
@@ -46,17 +37,17 @@ def test_a_name_is_not_given_twice(visit, stored, engine):
     app = visit("present.py")
     app.text_input(key="playlist_new").set_value("Demo")
     next(button for button in app.button if button.proto.form_id == "new_playlist").click().run()
-    assert "already" in said(app)
+    assert "already" in shown(app)
     assert len(entries(engine)) == 3
 
 
 def test_forward_and_back(visit, stored, engine):
     fill(engine, stored)
     app = visit("present.py", playlist="Demo", play="1", at="1")
-    assert "1 of 3" in said(app)
+    assert "1 of 3" in shown(app)
     assert stored["good"].query.text in html(app)
     app.button(key="slide_next").click().run()
-    assert "2 of 3" in said(app)
+    assert "2 of 3" in shown(app)
     app.button(key="slide_down").click().run()
     assert app.button(key="slide_next").disabled
     assert app.query_params["at"] == "3"
@@ -74,17 +65,17 @@ def test_the_chosen_playlist_is_the_one_that_plays_on(visit, stored, engine):
     app = visit("present.py")
     app.selectbox(key="playlist").set_value("Second").run()
     app.button(key="present").click().run()
-    assert "1 of 2" in said(app)
+    assert "1 of 2" in shown(app)
     app.button(key="slide_next").click().run()
-    assert "2 of 2" in said(app)
+    assert "2 of 2" in shown(app)
     app.button(key="slide_leave").click().run()
     assert app.selectbox(key="playlist").value == "Second"
 
 
 def test_a_link_reopens_the_slide_and_a_wrong_place_is_the_nearest(visit, stored, engine):
     fill(engine, stored)
-    assert "3 of 3" in said(visit("present.py", playlist="Demo", play="1", at="3"))
-    assert "3 of 3" in said(visit("present.py", playlist="Demo", play="1", at="99"))
+    assert "3 of 3" in shown(visit("present.py", playlist="Demo", play="1", at="3"))
+    assert "3 of 3" in shown(visit("present.py", playlist="Demo", play="1", at="99"))
     assert "Playlist" in [one.label for one in visit("present.py", playlist="Gone", play="0").selectbox]
 
 

@@ -7,14 +7,8 @@ from datetime import UTC, date, datetime
 from core.domain.format import time_left
 from core.domain.types import Query
 from core.engine.request import Request
-from tests.pages.reading import shown
+from tests.pages.reading import address, shown
 from tests.runs import make_run
-
-
-def param(app, name):
-    """A part of the address: a list where the test has set it."""
-    value = app.query_params[name]
-    return value[0] if isinstance(value, list) else value
 
 
 def test_the_empty_list_says_why_and_what_to_do(visit):
@@ -49,10 +43,10 @@ def test_filters_offer_what_is_stored_and_are_in_the_address(visit, engine, stor
     assert len(app.selectbox(key="session_route").options) == 9
     app.selectbox(key="session_tag").set_value("peak season").run()
     assert len(app.dataframe[0].value) == 1
-    assert param(app, "tag") == "peak season"
+    assert address(app, "tag") == "peak season"
     app.date_input(key="session_until").set_value(date(2026, 11, 19)).run()
     assert "No run matches" in shown(app)
-    assert param(app, "until") == "2026-11-19"
+    assert address(app, "until") == "2026-11-19"
     app.button(key="session_clear").click().run()
     assert len(app.dataframe[0].value) == 3
     assert "tag" not in app.query_params

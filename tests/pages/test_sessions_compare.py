@@ -11,7 +11,7 @@ from core.analysis.run_diff import run_diff
 from core.domain.types import Query
 from core.engine.request import Request
 from tests.fakes import FakeEngine, ScriptedLLM
-from tests.pages.reading import plain
+from tests.pages.reading import address, html, shown
 from tests.runs import HOSTILE, make_run
 from ui.sessions.actions import take_in
 
@@ -19,21 +19,13 @@ ACTIONS = ("open", "compare", "again", "replay", "delete")
 QUESTION = Query("How do I send a fragile item back?")
 
 
-def param(app, name):
-    """A part of the address: a list where the test has set it."""
-    value = app.query_params[name]
-    return value[0] if isinstance(value, list) else value
-
-
 def text(app):
-    kinds = (app.error, app.warning, app.info, app.success, app.caption, app.markdown, app.subheader)
-    said = [plain(element.value) for kind in kinds for element in kind]
-    return "\n".join([*said, *(element.proto.body for element in app.get("html"))])
+    return f"{shown(app)}\n{html(app)}"
 
 
 def ended(engine, app):
     """The second run of the comparison, when it has ended."""
-    return engine.job(param(app, "b")).wait(20)
+    return engine.job(address(app, "b")).wait(20)
 
 
 @pytest.fixture
@@ -55,13 +47,13 @@ def test_the_address_opens_the_comparison_with_the_stores_figures(visit, engine,
     assert f"{diff.equal} equal settings, no difference" in shown
     assert f"{diff.routes[1].ranking.scores} passages" in shown
     assert app.selectbox(key="session_of").options[0].endswith("(differs)")
-    assert param(app, "of") == "hybrid_rrf"
+    assert address(app, "of") == "hybrid_rrf"
     assert "Traces compared" in shown
     app.selectbox(key="session_of").set_value("bm25").run()
     assert "BM25 gave the same result in both runs." in text(app)
-    assert param(app, "of") == "bm25"
+    assert address(app, "of") == "bm25"
     app.button(key="exchange").click().run()
-    assert param(app, "a") == other.id
+    assert address(app, "a") == other.id
     assert "because <code>k</code> was 5 and is 60" in text(app)
     app.button(key="back").click().run()
     assert len(app.dataframe[0].value) == 2
@@ -98,7 +90,7 @@ def test_a_parameter_is_changed_and_the_two_are_compared(visit, engine, asked):
     widget.set_value(10).run()
     assert "nothing is changed" not in text(app)
     app.button(key="again_run").click().run()
-    assert param(app, "a") == asked.id
+    assert address(app, "a") == asked.id
     second = ended(engine, app)
     (route,) = run_diff(asked, second).differing
     assert [(one.name, one.before, one.after) for one in route.parameters] == [("k", 60, 10)]
@@ -254,7 +246,7 @@ def test_one_picked_run_is_opened_run_again_replayed_and_saved_for_other_tools(e
     assert "without searching again" in app.button(key="open").help
     assert "the language model is not called" in app.button(key="replay").help
     app.button(key="again").click().run()
-    assert param(app, "again") == "good"
+    assert address(app, "again") == "good"
 
 
 def test_two_picked_runs_are_compared_the_older_first(engine, stored):
@@ -263,7 +255,7 @@ def test_two_picked_runs_are_compared_the_older_first(engine, stored):
     app = picked("good", "older")
     assert [button.key for button in app.button if button.key in ACTIONS] == ["compare", "delete"]
     app.button(key="compare").click().run()
-    assert (param(app, "a"), param(app, "b")) == ("older", "good")
+    assert (address(app, "a"), address(app, "b")) == ("older", "good")
 
 
 def test_a_running_run_is_neither_exported_nor_run_again(engine, stored):

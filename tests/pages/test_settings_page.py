@@ -10,17 +10,8 @@ from core.domain.program import COMMAND
 from core.engine import engine as engine_module
 from core.engine.doctor import HealthCheck
 from tests.loopback import http, loopback
-from tests.pages.reading import address, plain
+from tests.pages.reading import address, html, plain, shown
 from ui.app import corpora, tour, visitors
-
-
-def said(app):
-    kinds = (app.error, app.warning, app.info, app.success, app.caption, app.markdown)
-    return "\n".join(plain(element.value) for kind in kinds for element in kind)
-
-
-def html(app):
-    return "\n".join(element.proto.body for element in app.get("html"))
 
 
 @pytest.fixture
@@ -56,7 +47,7 @@ def test_health_builds_a_corpus_and_frees_space(visit, engine, monkeypatch):
     assert built == ["x"]
     assert "press Free unused space" in html(app)
     app.button(key="mend_space").click().run()
-    assert "Freed 0 B" in said(app)
+    assert "Freed 0 B" in shown(app)
     assert "mend:x" not in [one.key for one in app.button]  # everything was checked again
 
 
@@ -95,7 +86,7 @@ def test_a_setting_is_saved_and_in_force(visit, home):
         if "Budgets" in (button.key or "") or "Budgets" in button.proto.form_id
     )
     save.click().run()
-    assert "route_max_calls" in said(app)
+    assert "route_max_calls" in shown(app)
     assert home[-1].route_max_calls == 7
 
 
@@ -106,7 +97,7 @@ def test_a_secret_is_never_on_the_page(visit, home, engine):
     settings_file.write({"llm_api_key": "sk-very-secret"}, engine.settings.home)
     app = visit("settings.py", tab="Settings")
     assert widget(app, "text_input", "llm_api_key").value in ("", None)
-    assert "very-secret" not in repr(app.main) + html(app) + said(app)
+    assert "very-secret" not in repr(app.main) + html(app) + shown(app)
 
 
 def test_a_wrong_value_gets_one_clear_message(visit, home):
@@ -135,7 +126,7 @@ def test_the_tour_leads_through_the_pages_and_can_be_skipped(visit):
     app.button(key="take_tour").click().run()
     last = len(tour.STEPS) - 1
     for number, step in enumerate(tour.STEPS):
-        assert f"{number + 1} of {last + 1} · {step.title}" in said(app)
+        assert f"{number + 1} of {last + 1} · {step.title}" in shown(app)
         assert address(app, "view") == (step.view or None)
         assert not app.exception
         app.button(key="tour_next" if number < last else "tour_done").click().run()
@@ -166,7 +157,7 @@ def test_a_model_that_did_not_answer_its_test_is_never_said_to_work(visit, engin
         app.button(key="try:llm").click().run()
         builds.get("try language model").wait(10)
     app = visit("settings.py")
-    assert "The language model cannot be asked" in said(app)
+    assert "The language model cannot be asked" in shown(app)
     assert "did not answer when it was last tested" in "\n".join(
         plain(one.value) for one in app.sidebar.warning
     )

@@ -12,20 +12,11 @@ from core.domain.outputs import Search
 from core.domain.types import Query, Span
 from core.engine.request import Request
 from tests.fakes import ScriptedLLM
-from tests.pages.reading import plain
+from tests.pages.reading import html, shown
 from tests.runs import HOSTILE, IMAGINED, STANDALONE, VARIANTS, passages, ranking
 from ui.transform import embedding_map
 
 PAGE = "steps.py?view=Transform"
-
-
-def html(app):
-    return "\n".join(element.proto.body for element in app.get("html"))
-
-
-def said(app):
-    kinds = (app.error, app.warning, app.info, app.caption, app.markdown)
-    return "\n".join(plain(element.value) for kind in kinds for element in kind)
 
 
 def named(run, name):
@@ -97,7 +88,7 @@ def test_every_tab_opens_on_any_run(look, stored, name):
 
 def test_it_begins_with_what_the_rewriting_came_to(look, stored):
     app = look("good")
-    assert "3 of 8 routes searched with a rewrite." in said(app)
+    assert "3 of 8 routes searched with a rewrite." in shown(app)
     page = html(app)
     assert "<ins>" in page
     assert STANDALONE.split()[-2] in page
@@ -109,10 +100,10 @@ def test_a_run_without_rewriting_says_so(look, engine, stored):
     plain = replace(stored["good"], id="plain", results=stored["good"].results[:4])
     engine.store.save(plain)
     app = look("plain")
-    assert "All 4 routes with a result searched with the question as written." in said(app)
+    assert "All 4 routes with a result searched with the question as written." in shown(app)
     app.session_state["transform_tab"] = "Proxies"
     app.run()
-    assert "used a hypothetical passage" in said(app)
+    assert "used a hypothetical passage" in shown(app)
     assert "Tree" not in [tab.label for tab in app.tabs]
 
 
@@ -130,8 +121,8 @@ def test_a_table_tells_which_text_paid_and_equals_the_store(look, engine, stored
         (len(one.found), len(one.only), len(one.kept)) for one in expected
     ]
     assert "◆3" in rows[3][4]
-    assert f"Only “{VARIANTS[2]}” found" in said(app)
-    assert "No rewrite lost a labelled passage" in said(app)
+    assert f"Only “{VARIANTS[2]}” found" in shown(app)
+    assert "No rewrite lost a labelled passage" in shown(app)
 
 
 def test_a_lost_label_is_told(look, stored, labels):
@@ -142,7 +133,7 @@ def test_a_lost_label_is_told(look, stored, labels):
     has = {id for span in lists["rewrite"] for id, _ in span.hits[:10]}
     id = next(id for id, _ in lists["bm25"][0].hits[:10] if id not in has)
     labels[id] = 2
-    assert "Rewrite + hybrid lost" in said(look("good"))
+    assert "Rewrite + hybrid lost" in shown(look("good"))
 
 
 def test_a_route_that_asked_otherwise_is_set_against_the_question_of_others(look, stored):
@@ -214,8 +205,8 @@ def test_the_map_is_honest_and_its_table_true(look, stored, engine):
     run = stored["good"]
     chosen = run.results[0].hits[0].passage
     app = look("good", tab="Map", passage=chosen.id)
-    assert "The two axes show" in said(app)
-    assert "by true cosine" in said(app)
+    assert "The two axes show" in shown(app)
+    assert "by true cosine" in shown(app)
     table = app.dataframe[0].value
     assert set(table["Kind"]) == {"question", "query variant", "hypothetical passage"}
     assert list(table["Cosine"]) == sorted(table["Cosine"], reverse=True)
@@ -243,16 +234,16 @@ def test_without_an_embedder_it_says_so(look, engine, stored, monkeypatch):
     engine.store.save(replace(stored["good"], id="fresh"))
     for tab in ("Proxies", "Map"):
         app = look("fresh", tab=tab)
-        assert "Similarities need the embedder" in said(app)
-        assert ": no model" in said(app)
+        assert "Similarities need the embedder" in shown(app)
+        assert ": no model" in shown(app)
 
 
 def test_vectors_of_an_unchanged_corpus_are_the_index_own(look, engine):
     run = engine.ask(Request(Query("fragile items"), "tiny", ("bm25", "dense")))
     engine.store.flush()
     app = look(run.id, tab="Map")
-    assert "embedded anew" not in said(app)
-    assert "The two axes show" in said(app)
+    assert "embedded anew" not in shown(app)
+    assert "The two axes show" in shown(app)
 
 
 def test_the_address_says_tab_and_passage(look, stored):

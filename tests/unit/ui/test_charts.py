@@ -12,7 +12,7 @@ from core.domain.format import milliseconds
 from core.domain.outputs import NOTHING, Reply, Rewrite, Written
 from core.domain.rank_changes import moves, ranks
 from core.domain.types import Hit, Link, Passage, RouteResult, Span
-from tests.runs import IMAGINED, MODEL, QUESTION, STANDALONE, VARIANTS, make_run, passages, ranking
+from tests.runs import IMAGINED, MODEL, QUESTION, STANDALONE, VARIANTS, make_run
 from ui.charts import style
 from ui.charts.style import KINDS
 from ui.charts.waterfall import waterfall
@@ -198,10 +198,3 @@ def test_runs_with_nothing_to_show_draw_empty_charts():
 )
 def test_durations_read_well(ms, text):
     assert milliseconds(ms) == text
-
-
-def test_the_made_run_is_like_a_real_one():
-    assert len(RUN.results) == 8
-    assert all(20 <= len(result.hits) <= 50 for result in RUN.results)
-    assert {result.status for result in BAD.results} == {"ok", "failed", "timeout", "unavailable"}
-    assert ranking(passages(), 1, 30) == ranking(passages(), 1, 30)
