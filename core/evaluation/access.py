@@ -73,6 +73,7 @@ class ForbiddenText:
     def __init__(self, corpus: Corpus, where: Sequence[Filter], evidence: Collection[str]) -> None:
         """Read `corpus` once; texts are compared with those of the passages `evidence`."""
         allowed = corpus.allowed(where)
+        self.corpus = corpus.name
         self.ids: set[str] = set()
         self.documents: set[str] = set()
         self._shingles: dict[tuple[str, ...], str] = {}
@@ -188,25 +189,18 @@ class AccessAudit:
                     at.examples.append(example)
                 (at.after if filtered else at.before).add(question.id)
 
-    def ask(
-        self,
-        engine: Engine,
-        corpus: str,
-        questions: Sequence[Question],
-        forbidden: ForbiddenText,
-        stage: str,
-    ) -> None:
+    def ask(self, engine: Engine, questions: Sequence[Question], forbidden: ForbiddenText) -> None:
         """Ask each question unfiltered, what remembers again in the same session, and all with the filter."""
-        gaps = missing(engine, corpus)
+        gaps = missing(engine, forbidden.corpus)
         lacking = {route.name: why for route in self._routes if (why := why_not(route, gaps))}
         self.problems |= {name: why for name, why in lacking.items() if name not in self.asked}
         able = tuple(route.name for route in self._routes if route.name not in lacking)
         remembering = tuple(r.name for r in self._routes if r.family == "memory" and r.name not in lacking)
         for at, question in enumerate(questions if able else ()):
-            self._progress(f"{stage} questions", at, len(questions))
+            self._progress("ask questions", at, len(questions))
             # Copied text leaks no less than a model's, and is the same each time.
             how: dict[str, Any] = {"answers": "all", "style": AnswerStyle("extract"), "stored": False}
-            plain = Request(question.query, corpus, able, session=f"access-{at}", **how)
+            plain = Request(question.query, forbidden.corpus, able, session=f"access-{at}", **how)
             again = [replace(plain, routes=remembering)] if remembering else []
             for request in (plain, *again, replace(plain, where=self.where)):
                 job = engine.start(request)
@@ -216,7 +210,7 @@ class AccessAudit:
                         job.wait()
                         raise Cancelled("stopped by the user")
                 self.add(job.snapshot(), question, forbidden, filtered=bool(request.where))
-        self._progress(f"{stage} questions", len(questions), len(questions))
+        self._progress("ask questions", len(questions), len(questions))
 
     def with_canaries(self, engine: Engine, corpus: Corpus, planted: Sequence[Canary], home: Path) -> None:
         """Index the documents in `home`, which have canaries among them, and ask for these there."""
@@ -257,7 +251,7 @@ class AccessAudit:
                 forbidden.words |= dict.fromkeys(one.words, passages[0].id)
             questions = [question for one in planted for question in one.questions]
             self.canaries = len(planted)
-            self.ask(Engine(settings, store), NAME, questions, forbidden, "canary")
+            self.ask(Engine(settings, store), questions, forbidden)
 
 
 def audit_access(
@@ -296,7 +290,7 @@ def audit_access(
             raise BadInput(f"no labelled question needs a document that {group!r} may not see")
         if asked:
             with closing(Store(home / "labelled.sqlite")) as store:
-                found.ask(Engine(engine.settings, store), corpus_name, asked, forbidden, "labelled")
+                found.ask(Engine(engine.settings, store), asked, forbidden)
         if canaries:
             found.with_canaries(engine, corpus, _plant(corpus, rules, group, canaries, home), home)
     if not any(found.asked.values()):

@@ -170,6 +170,8 @@ def perform(
     `workers`: where the questions are asked, None for this process. With `out` everything is also written
     there: see core.evaluation.report and core.evaluation.experiment_store.
     """
+    from core.store import Store
+
     spec, plan, drawn = ready.spec, ready.plan, ready.labelled
     warnings = dict.fromkeys(ready.warnings)
 
@@ -191,7 +193,9 @@ def perform(
                 lines = Journal.open(folder, conditions_of(one, engine), fresh=fresh, retry=again)
                 how["journal"] = stack.enter_context(lines)
             if nth == 0 and out is not None:
-                runs = how["runs"] = stack.enter_context(closing(_runs(out, fresh=fresh)))
+                for path in out.glob(f"{RUNS}*") if fresh else ():
+                    path.unlink()
+                runs = how["runs"] = stack.enter_context(closing(Store(out / RUNS)))
             if nth == 0 and beside:
                 how["after"] = stack.enter_context(beside(runs))
             if nth == 0 and out is not None:
@@ -326,15 +330,6 @@ def executed_of(
         return measured(labelled, outcomes, names, engine.tables(corpus, Need.TABLES))
     except Unavailable:
         return Executed({})  # routes that need the database have reported it
-
-
-def _runs(out: Path, *, fresh: bool) -> Store:
-    """Open the store of an evaluation's runs and their spans, next to its figures."""
-    from core.store import Store
-
-    for path in out.glob(f"{RUNS}*") if fresh else ():
-        path.unlink()
-    return Store(out / RUNS)
 
 
 def conditions_of(plan: Plan, engine: Engine) -> dict[str, Any]:

@@ -330,8 +330,8 @@ def _places(entry: Evidence, corpus: Corpus, opened: dict[str, Document | None])
             return
     source = _named(entry.doc, corpus, opened) if entry.doc and entry.quote else None
     text = entry.quote or entry.doc
-    if source is not None and (stands := _standing(text, source.text)):
-        yield Evidence(source.id, entry.grade, stands, entry.where)
+    if source is not None and (span := find(text, source.text)) is not None:
+        yield Evidence(source.id, entry.grade, source.text[slice(*span)], entry.where)
         return
     hit = ForeignHit(source.id if source else entry.doc or "unnamed", text)
     matched = [placed.passage for placed in corpus.matcher.match([hit]).placed if placed.rule is not None]
@@ -341,14 +341,8 @@ def _places(entry: Evidence, corpus: Corpus, opened: dict[str, Document | None])
         return
     document = _named(matched[0].doc_id, corpus, opened)
     assert document is not None
-    span = document.text[min(one.start for one in matched) : max(one.end for one in matched)]
-    yield Evidence(document.id, entry.grade, _standing(text, document.text) or span, entry.where)
-
-
-def _standing(text: str, document: str) -> str:
-    """Return the text as it stands in a document, white space not compared; "" if it does not."""
-    found = re.search(r"\s+".join(map(re.escape, text.split())), document) if text.strip() else None
-    return found.group() if found else ""
+    span = find(text, document.text) or (min(p.start for p in matched), max(p.end for p in matched))
+    yield Evidence(document.id, entry.grade, document.text[slice(*span)], entry.where)
 
 
 def _named(id: str, corpus: Corpus, opened: dict[str, Document | None]) -> Document | None:

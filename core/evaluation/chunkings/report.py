@@ -5,7 +5,7 @@ same in sentences.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
@@ -41,53 +41,33 @@ def table(
     "best" is the chunking of the highest mean, and whether that was shown.
     """
     routes = list(dict.fromkeys(route for by in values.values() for route in by))
-    averaged: dict[str, Values] = {}
-    for name, by in values.items():
-        common = set.intersection(*map(set, by.values())) if by else set()
-        averaged[name] = {
-            MEAN: {
-                id: {one: fmean(row[id][one] for row in by.values()) for one in METRICS}
-                for id in next(iter(by.values()), {})
-                if id in common
-            }
-        }
-    mean = _rows(averaged, [MEAN], base, metric, None)[MEAN] if len(routes) > 1 else None
-    found = {
-        "metric": metric,
-        "base": base,
-        "mean": mean,
-        "routes": _rows(values, routes, base, metric, measured),
+    keys = {
+        (route, name): values[name][route] for route in routes for name in values if route in values[name]
     }
-    return {**found, "best": {route: best(row, base, metric) for route, row in rows(found).items()}}
+    for name, by in values.items() if len(routes) > 1 else ():
+        common = [id for id in next(iter(by.values()), {}) if all(id in row for row in by.values())]
+        keys[MEAN, name] = {
+            id: {one: fmean(row[id][one] for row in by.values()) for one in METRICS} for id in common
+        }
+    tested: dict[tuple[str, str], dict[str, Any]] = {}
+    for some in ([MEAN], routes):
+        pairs = [key for key in keys if key[0] in some and key[1] != base and (key[0], base) in keys]
+        tested |= comparison.family(
+            {key: comparison.differences(keys, key, (key[0], base), metric) for key in pairs}
+        )
+    table: dict[str, dict[str, Any]] = {route: {} for route in routes}
+    for (route, name), found in comparison.means_of(keys, METRICS, [metric]).items():
+        row = {**found, "ci95": found["ci95"][metric], "vs_base": tested.get((route, name))}
+        if measured is not None and route != MEAN:
+            row |= {one: measured[name][route][one] for one in ("failed", "errors")}
+        table.setdefault(route, {})[name] = row
+    figures = {"metric": metric, "base": base, "mean": table.pop(MEAN, None), "routes": table}
+    return {**figures, "best": {route: best(row, base, metric) for route, row in rows(figures).items()}}
 
 
 def rows(figures: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Return the rows of the table routes x chunkings: the mean of the routes, then each route."""
     return {**({MEAN: figures["mean"]} if figures["mean"] else {}), **figures["routes"]}
-
-
-def _rows(
-    values: ByChunking,
-    routes: Sequence[str],
-    base: str,
-    metric: str,
-    measured: Mapping[str, Mapping[str, Mapping[str, Any]]] | None,
-) -> dict[str, dict[str, Any]]:
-    keys = {
-        (route, name): values[name][route] for route in routes for name in values if route in values[name]
-    }
-    means = comparison.means_of(keys, METRICS, [metric])
-    pairs = {key: (key[0], base) for key in keys if key[1] != base and (key[0], base) in keys}
-    family = comparison.family(
-        {one: comparison.differences(keys, one, other, metric) for one, other in pairs.items()}
-    )
-    table: dict[str, dict[str, Any]] = {route: {} for route in routes}
-    for (route, name), found in means.items():
-        row = {**found, "ci95": found["ci95"][metric]}
-        if measured is not None:
-            row |= {one: measured[name][route][one] for one in ("failed", "errors")}
-        table[route][name] = {**row, "vs_base": family.get((route, name))}
-    return table
 
 
 def flat(figures: Mapping[str, Any]) -> list[dict[str, Any]]:

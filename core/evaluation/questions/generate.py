@@ -8,11 +8,9 @@ import hashlib
 import random
 import re
 import threading
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -21,6 +19,7 @@ import numpy as np
 
 from core.backends import calibrations
 from core.backends.base import LLM, Completion, Embedder, LLMRequest
+from core.backends.languages import foreign, language
 from core.backends.llm.text import looks_refused
 from core.backends.prompting import prompts
 from core.backends.prompting.citations import sentences
@@ -71,19 +70,9 @@ def copied(question: str, passage: str) -> bool:
 
 
 def unlike(question: str, passage: str) -> bool:
-    """Return whether a question is in another script than its passage, or by its stop words in another
-    language.
-    """
-    if _script(question) != _script(passage):
-        return True
-    first, second = _language(question), _language(passage)
-    return first is not None and second is not None and first != second
-
-
-def shared(question: str, passages: Sequence[str], corpus: Corpus) -> float:
-    """Return the share of a question's terms that its passages have too, 0 to 1."""
-    asked, there = terms(question, corpus), set().union(*(terms(text, corpus) for text in passages))
-    return len(asked & there) / len(asked) if asked else 1.0
+    """Return whether a question is in another script than its passage, or clearly in another language."""
+    first, second = language(question), language(passage)
+    return foreign(question) != foreign(passage) or (None not in (first, second) and first != second)
 
 
 def terms(text: str, corpus: Corpus) -> set[str]:
@@ -105,38 +94,6 @@ def same(asked: Collection[str], before: Mapping[str, Collection[str]]) -> str:
 def rank(ranking: Ranking, ids: Collection[str]) -> int | None:
     """Return the rank, from 1, of the first hit among `ids`, or None if it does not exist."""
     return next((at for at, hit in enumerate(ranking, 1) if hit.passage.id in ids), None)
-
-
-def _script(text: str) -> str:
-    """Return the script that most letters are of, by the first word of their Unicode names; Kana and Han are
-    one.
-    """
-    counted = Counter(_named(char) for char in text[:2000] if char.isalpha())
-    return counted.most_common(1)[0][0] if counted else ""
-
-
-@cache
-def _named(char: str) -> str:
-    first = unicodedata.name(char, "").split(" ")[0]
-    return "CJK" if first in ("HIRAGANA", "KATAKANA") else first
-
-
-@cache
-def _stop_words() -> dict[str, frozenset[str]]:
-    import Stemmer
-
-    from core.backends.terms import analyzer
-
-    found = {name: frozenset(analyzer(name).stop_words) for name in Stemmer.algorithms()}
-    return {name: words for name, words in found.items() if words}
-
-
-def _language(text: str) -> str | None:
-    """Return the language with the most stop words in a text, if it leads clearly; else None."""
-    words = _WORDS.findall(text.casefold())[:400]
-    counted = Counter({name: sum(word in stops for word in words) for name, stops in _stop_words().items()})
-    (best, most), (_, second) = counted.most_common(2)
-    return best if most >= 3 and most >= 1.5 * second else None
 
 
 Kind = Literal["plain", "vocabulary_mismatch", "comparison", "exact_identifier", "no_answer"]
@@ -194,7 +151,8 @@ class Writer:
         asked = self._ask(PROMPTS[kind], WRITTEN, GRAMMAR, passages=shown, identifier=drawn.identifier)
         text = first_line(asked.text)
         texts = [f"{hit.passage.title}\n{hit.passage.text}" for hit in hits]
-        own, common = terms(text, self.corpus), shared(text, texts, self.corpus)
+        own, there = terms(text, self.corpus), set().union(*(terms(one, self.corpus) for one in texts))
+        common = len(own & there) / len(own) if own else 1.0
         if wrong := form(text, texts):
             raise Dropped(wrong)
         if kind == "exact_identifier" and drawn.identifier.casefold() not in text.casefold():
