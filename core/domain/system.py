@@ -242,6 +242,8 @@ def write_utf8() -> None:
 @cache
 def boot_id() -> str | None:
     """Return Linux' boot id; None elsewhere."""
+    if not LINUX:
+        return None
     try:
         return (PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:

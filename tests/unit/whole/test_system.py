@@ -94,6 +94,7 @@ class Elsewhere:
             check=False,
         )
         assert done.returncode == exits, done.stdout + done.stderr
+        assert "hidden:" not in done.stdout + done.stderr  # nothing was tried that is not there
         return done.stdout
 
     def core(self, *arguments: object, exits: int = 0) -> str:
@@ -157,8 +158,17 @@ def test_evaluations_gates_and_labels_work_with_every_feature_removed(elsewhere:
     elsewhere.core("labels", "pool", "set")
     elsewhere.core("labels", "export", "set", "--format", "csv", "--out", folder / "set.csv")
     elsewhere.core("labels", "import", "set", folder / "set.csv")
-    elsewhere.core("sessions", "recover")
     assert "returns.md" in (folder / "set.csv").read_text(encoding="utf-8")
+
+
+def test_a_damaged_store_is_replaced_although_open_files_cannot_be_renamed(elsewhere: Elsewhere) -> None:
+    elsewhere.core("ask", "How do I start a return?", "--corpus", "faq", "--routes", "bm25")
+    (store,) = elsewhere.home.glob("*.sqlite")
+    with store.open("r+b") as file:
+        file.write(b"no database")
+    told = json.loads(elsewhere.core("sessions", "recover", "--json"))
+    assert told["runs"] > 0
+    assert list(elsewhere.home.glob("*.damaged-*"))
 
 
 def test_queries_are_answered_and_ended_without_polling_or_alarms(
