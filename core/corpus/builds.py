@@ -88,8 +88,7 @@ def start(
 
         index.build(None if isinstance(source, str) else name, source, **how)
 
-    again = partial(start, name, source, settings, workers, confirmed=True)
-    return _begin_making(name, make, settings, workers, again, confirmed, always)
+    return _begin_making(name, make, settings, workers, confirmed, always)
 
 
 def start_enrichment(
@@ -105,8 +104,7 @@ def start_enrichment(
 
         store.build(name, open_corpus(corpus, settings=settings), **how)
 
-    again = partial(start_enrichment, corpus, name, settings, workers, confirmed=True)
-    return _begin_making(f"{corpus} {name}", make, settings, workers, again, confirmed)
+    return _begin_making(f"{corpus} {name}", make, settings, workers, confirmed)
 
 
 def start_chunkings(
@@ -127,8 +125,7 @@ def start_chunkings(
         for _ in index.build_each(sources, **how):
             pass
 
-    again = partial(start_chunkings, base, sources, settings, workers, confirmed=True)
-    return _begin_making(chunkings_of(base), make, settings, workers, again, confirmed)
+    return _begin_making(chunkings_of(base), make, settings, workers, confirmed)
 
 
 def _begin_making(
@@ -136,7 +133,6 @@ def _begin_making(
     make: Callable[..., None],
     settings: Settings,
     workers: WorkPlace | None,
-    again: Callable[[], Build],
     confirmed: bool,
     always: bool = False,
 ) -> Build:
@@ -147,6 +143,7 @@ def _begin_making(
         with helpers(workers, settings) as helping:
             make(settings=settings, progress=progress, cancel=cancel, helpers=helping, begin=begin)
 
+    again = partial(_begin_making, name, make, settings, workers, True)
     return start_work(name, work, settings.home, again)
 
 

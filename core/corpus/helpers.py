@@ -52,15 +52,15 @@ class Helpers:
 
     def embed(self, name: str, known_as: str, batches: Batches, stop: Stop) -> Iterator[tuple[int, Matrix]]:
         """Yield the vectors of each step, shape (n, dim), in order of completion. Stops early on request."""
-        about = {"name": name, "identity": known_as}
-        calls = ((number, {**about, "texts": list(texts)}) for number, texts in batches)
-        for number, data in self._open(stop).each(f"{__name__}:embedded", calls, stop):
+        for number, data in self.made(f"{__name__}:embedded", name, batches, stop, known_as):
             rows = int.from_bytes(data[:8], "little")
             yield number, np.frombuffer(data, np.float32, offset=8).reshape(rows, -1)
 
-    def made(self, task: str, name: str, batches: Batches, stop: Stop) -> Iterator[tuple[int, bytes]]:
-        """Yield the content of an enrichment's file for each step; `task` is its function for that."""
-        about = {"name": name, "identity": identity(name)}
+    def made(
+        self, task: str, name: str, batches: Batches, stop: Stop, known_as: str = ""
+    ) -> Iterator[tuple[int, bytes]]:
+        """Yield what the function `task` returns for the texts of each step, by the model `name`."""
+        about = {"name": name, "identity": known_as or identity(name)}
         calls = ((number, {**about, "texts": list(texts)}) for number, texts in batches)
         yield from self._open(stop).each(task, calls, stop)
 

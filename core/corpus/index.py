@@ -25,16 +25,7 @@ from core.backends.pgvector import PgVectorIndex
 from core.corpus import build as builder
 from core.corpus import catalogue, endings, manifest, served, variants
 from core.corpus.build import Progress
-from core.corpus.catalogue import (
-    CURRENT,
-    FURTHER,
-    current,
-    current_fingerprint,
-    home_of,
-    indexed_variants,
-    names,
-    opened,
-)
+from core.corpus.catalogue import CURRENT, current, current_fingerprint, home_of, names, opened
 from core.corpus.chunk import Chunking
 from core.corpus.corpus import Corpus, Further
 from core.corpus.embeddings import KEYS, VECTORS, Begin, Checkpoint, Keys, Vectors, gate
@@ -174,7 +165,9 @@ def by_embedder(corpus: Corpus, embedder: str, *, settings: Settings) -> Corpus:
 
 def folder_of(corpus: str, identity: str, settings: Settings) -> Path:
     """Return the folder of the vectors of a further embedder, which may not exist yet."""
-    return home_of(corpus, settings) / f"{FURTHER}{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
+    return (
+        home_of(corpus, settings) / f"{catalogue.FURTHER}{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
+    )
 
 
 def remove(name: str, *, settings: Settings) -> None:
@@ -187,7 +180,7 @@ def remove(name: str, *, settings: Settings) -> None:
         raise BadInput(
             f"corpus {name!r} has no index; indexed corpora: {', '.join(names(settings)) or 'none'}"
         )
-    for variant in indexed_variants(home.name, settings):
+    for variant in catalogue.indexed_variants(home.name, settings):
         remove(variant, settings=settings)
     with alone(home / ".lock", threading.Event()):
         if (found := current(home.name, settings)) is not None and found.source.place:
@@ -209,7 +202,7 @@ def _build(source: Source, work: _IndexBuild, given: Embedder | None) -> Corpus:
         )
     own = [one for one in home.iterdir() if one.is_dir() and not one.name.startswith(".")]
     base = variants.base_of(source.name)  # the source's other chunkings share many texts
-    others = [one for one in (base, *indexed_variants(base, settings)) if one != source.name]
+    others = [one for one in (base, *catalogue.indexed_variants(base, settings)) if one != source.name]
     own += [found.folder for one in others if (found := current(one, settings)) is not None]
     former = [one for one in own if _usable(one, (KEYS, VECTORS, KEPT))]
     work.former.extend(former)

@@ -76,20 +76,12 @@ class Near:
         """Describe the finding."""
         places = self.above(threshold)
         across = int(self._crosses(places).sum())
-        repeat = count(self.repeats, "passage repeats", "passages repeat")
-        pairs, many = count(len(places), "pair", "pairs"), len(places) != 1
-        if self.by == "words":
-            alike = f"{'share' if many else 'shares'} {threshold:.0%} or more of their 3-word shingles"
-        else:
-            alike = f"{'have' if many else 'has'} vectors with a cosine of {threshold:.2f} or more"
-        if len(places):
-            where = f", {across:,} across documents"
-        elif len(self.pairs):
-            where = f"; the highest similarity is {self.similarity[0]:.2f}"
-        else:
-            where = f", nor {self.complete:.2f}"
-        said = f"{repeat} another word for word; {pairs} {alike}{where}."
-        return said[0].upper() + said[1:]
+        what = "share of 3-word shingles" if self.by == "words" else "cosine"
+        highest = f"; the highest is {self.similarity[0]:.2f}" if len(self.pairs) else ""
+        return (
+            f"Passages that repeat another word for word: {self.repeats:,}. Pairs with a {what} of"
+            f" {threshold:.2f} or more: {len(places):,}, {across:,} of them across documents{highest}."
+        )
 
     def _crosses(self, places: Rows) -> NDArray[np.bool_]:
         one, two = self.documents[self.pairs[places]].reshape(-1, 2).T

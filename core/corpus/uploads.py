@@ -59,6 +59,17 @@ def folder(corpus: str, settings: Settings) -> Path:
     return settings.home / "uploads" / slug(corpus)
 
 
+def own_folder(corpus: str, settings: Settings) -> Path:
+    """Return the folder of a corpus that may get files. Raises BadInput if its name is another corpus'."""
+    home = folder(corpus, settings)
+    other = catalogue.current(home.name, settings)
+    if home.name in BUILT_IN:
+        raise BadInput(f"{home.name!r} is the name of a built-in corpus; choose another")
+    if other is not None and not is_uploaded(other.source.path, settings):
+        raise BadInput(f"{home.name!r} is already the corpus of {other.source.path}; choose another name")
+    return home
+
+
 def is_uploaded(path: Path | str | None, settings: Settings) -> bool:
     """Return True if a corpus' source is a folder of uploaded files."""
     return path is not None and Path(path).parent == (settings.home / "uploads").resolve()
@@ -104,12 +115,7 @@ def add(corpus: str, files: Mapping[str, bytes], settings: Settings, reading: Re
     people.require("edit")
     if not files:
         raise BadInput("no file was chosen; choose at least one")
-    home = folder(corpus, settings)
-    other = catalogue.current(home.name, settings)
-    if home.name in BUILT_IN:
-        raise BadInput(f"{home.name!r} is the name of a built-in corpus; choose another")
-    if other is not None and not is_uploaded(other.source.path, settings):
-        raise BadInput(f"{home.name!r} is already the corpus of {other.source.path}; choose another name")
+    home = own_folder(corpus, settings)
     names: dict[str, str] = {}  # as given, by the name they are kept under
     for given in files:
         name = safe_name(given)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from core.corpus.index import Corpus
 from core.domain.errors import BadInput
@@ -133,10 +133,6 @@ def keep_answer(store: Store, run: Run) -> None:
             keep(store, session, run)
 
 
-MODES: Mapping[str, Mode] = {"live": "live", "replay": "replay"}
-ANSWERS: Mapping[str, Answers] = {"none": "none", "selected": "selected", "all": "all"}
-
-
 @dataclass(frozen=True, slots=True)
 class Here:
     """The current routes by name, corpora with their fingerprints, and models."""
@@ -168,6 +164,7 @@ def again(run: Run, here: Here, *, evidence: float | None = None) -> Again:
             parameters[result.route], unknown = settled(here.routes[result.route], result.parameters)
             gone += unknown
     answered = [name for name in texts(run.settings.get("answered")) if name in names]
+    answers: Any = run.settings.get("answers")
     style = AnswerStyle(
         "extract" if run.settings.get("answers by") == "extract" else "model",
         "best at both ends" if run.settings.get("answer order") == "best at both ends" else "best first",
@@ -188,11 +185,11 @@ def again(run: Run, here: Here, *, evidence: float | None = None) -> Again:
         run.corpus,
         tuple(names),
         parameters,
-        ANSWERS.get(str(run.settings.get("answers")), "none"),
+        answers if answers in get_args(Answers) else "none",
         tuple(answered),
         "isolated" if run.settings.get("timing") == "isolated" else "shared",
         style=style,
-        mode=MODES.get(str(run.settings.get("llm mode")), "live"),
+        mode="replay" if run.settings.get("llm mode") == "replay" else "live",
         where=where,
     )
     return Again(request, tuple(gone), tuple(_other(run, here)))

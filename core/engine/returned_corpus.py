@@ -8,9 +8,8 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from core.corpus import catalogue, index, uploads
+from core.corpus import index, uploads
 from core.corpus.build import Progress
-from core.corpus.catalogue import BUILT_IN
 from core.corpus.chunk import WHOLE
 from core.corpus.source import Source, from_path
 from core.corpus.types import Reading
@@ -40,12 +39,8 @@ def add(corpus: str, hits: Iterable[ForeignHit], settings: Settings) -> int:
     from its document and text. Raises BadInput if the name is another corpus', or a new corpus would have no
     text; Unavailable if it cannot be saved.
     """
-    home = uploads.folder(corpus, settings)
-    file, other = home / FILE, catalogue.current(home.name, settings)
-    if home.name in BUILT_IN:
-        raise BadInput(f"{home.name!r} is the name of a built-in corpus; choose another")
-    if other is not None and not uploads.is_uploaded(other.source.path, settings):
-        raise BadInput(f"{home.name!r} is already the corpus of {other.source.path}; choose another name")
+    home = uploads.own_folder(corpus, settings)
+    file = home / FILE
     try:
         lines = file.read_text(encoding="utf-8").rstrip("\n").split("\n") if file.exists() else ()
         rows: dict[str, dict[str, str]] = {row["_id"]: row for row in map(json.loads, lines)}

@@ -76,13 +76,20 @@ class LearnedSparse:
         texts = [searchable(passage.title, passage.text) for _, passage, _ in corpus.everything()]
         with tools.stages.stage("weigh terms"):
             unfinished = folder.parent / f".{self.name}-unfinished"
-            kept = _Kept(encoder, unfinished, self.model(tools.settings))
+            kept, model = KeptSteps(unfinished, _read), self.model(tools.settings)
+
+            def content(texts: Sequence[str]) -> bytes:
+                return json.dumps([model, *texts]).encode()
+
+            def encode(texts: Sequence[str]) -> csr_matrix:
+                return kept.made(content(texts), lambda: step(encoder, texts))
+
             if tools.helpers is not None:
                 steps = [texts[start : start + STEP] for start in range(0, len(texts), STEP)]
-                contents = [(kept.content(some), some) for some in steps]
-                kept.steps.ahead(f"{__name__}:helped", tools.settings.sparse_model, contents, tools)
+                contents = [(content(some), some) for some in steps]
+                kept.ahead(f"{__name__}:helped", tools.settings.sparse_model, contents, tools)
             check_stop = partial(tools.stages.tick, total=len(texts))
-            write_index(texts, encoder, folder / INDEX, check_stop, kept.encode)
+            write_index(texts, encoder, folder / INDEX, check_stop, encode)
             tools.stages.tick(len(texts), len(texts))
         shutil.rmtree(unfinished)
         return len(texts)
@@ -90,21 +97,6 @@ class LearnedSparse:
     def open(self, _corpus: Corpus, folder: Path, settings: Settings, /) -> TermIndex:
         """Search with them."""
         return TermIndex(LearnedSparseIndex(folder / INDEX), self._load(settings))
-
-
-class _Kept:
-    """An encoder that keeps the weights of each batch of passages."""
-
-    def __init__(self, encoder: SpladeEncoder, folder: Path, identity: str) -> None:
-        self._encoder, self._identity = encoder, identity
-        self.steps = KeptSteps(folder, _read)
-
-    def encode(self, texts: Sequence[str]) -> csr_matrix:
-        """Their weights, as they were found before or are found now."""
-        return self.steps.made(self.content(texts), lambda: step(self._encoder, texts))
-
-    def content(self, texts: Sequence[str]) -> bytes:
-        return json.dumps([self._identity, *texts]).encode()
 
 
 def _read(file: Path) -> csr_matrix:

@@ -86,11 +86,8 @@ def test_copies_are_counted_apart_and_stand_in_groups():
     assert found.groups(0.6) == [(0, 1, 2)]
     assert found.groups(0.9) == [(0, 1)]
     assert found.in_words(0.6) == (
-        "1 passage repeats another word for word; 1 pair shares 60% or more of their 3-word shingles,"
-        " 1 across documents."
-    )
-    assert found.in_words(0.9).endswith(
-        "no pairs share 90% or more of their 3-word shingles; the highest similarity is 0.67."
+        "Passages that repeat another word for word: 1. Pairs with a share of 3-word shingles of 0.60 or more:"
+        " 1, 1 of them across documents; the highest is 0.67."
     )
 
 
@@ -124,7 +121,7 @@ def test_an_empty_corpus_and_an_unknown_way():
     for by in near_duplicates.LEAST:
         found = near_duplicates.find(corpus([]), by)
         assert (len(found.pairs), found.copies, found.groups(0.5)) == (0, (), [])
-        assert found.in_words(0.9).startswith("No passages repeat another word for word; no pairs")
+        assert found.in_words(0.9).endswith("0.90 or more: 0, 0 of them across documents.")
     with pytest.raises(BadInput, match="words, embedding"):
         near_duplicates.find(corpus([]), "sound")
 
