@@ -86,8 +86,8 @@ def test_copies_are_counted_apart_and_stand_in_groups():
     assert found.groups(0.6) == [(0, 1, 2)]
     assert found.groups(0.9) == [(0, 1)]
     assert found.in_words(0.6) == (
-        "Passages that repeat another word for word: 1. Pairs with a share of 3-word shingles of 0.60 or more:"
-        " 1, 1 of them across documents; the highest is 0.67."
+        "Passages that repeat another word for word: 1. Pairs with a share of 3-word shingles of 0.60 or"
+        " more: 1, 1 of them across documents; the highest is 0.67."
     )
 
 
