@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 import streamlit as st
 
@@ -61,25 +62,15 @@ def _form(run: Run, key: str, routes: Sequence[str], wanted: Passage | None, gol
     named = titles.__getitem__
     route = first.selectbox("What is wrong", routes, format_func=named, key=f"{of}:route", width=190)
     passage = _passage(run, of, wanted, gold)
-    usual = suggested(run, route, passage.id if passage else None)
-    failure = first.selectbox(
-        "Kind of failure",
-        list(FAILURES),
-        index=list(FAILURES).index(usual),
-        width=190,
-        key=f"{of}:failure:{usual}",
-        format_func=FAILURES.__getitem__,
-    )
+    usual, kinds = suggested(run, route, passage.id if passage else None), list(FAILURES)
+    given: dict[str, Any] = {"key": f"{of}:failure:{usual}", "format_func": FAILURES.__getitem__}
+    failure = first.selectbox("Kind of failure", kinds, kinds.index(usual), width=190, **given)
     row, last = st.container(horizontal=True), st.container(horizontal=True)
-    longest = run_labels.MAX_ANSWER
-
-    def field(label: str, name: str, most: int) -> str:
-        return row.text_input(label, key=f"{of}:{name}", max_chars=most, width=190, placeholder="optional")
-
-    answer, note = field("Right answer", "answer", longest), field("Note", "note", 2000)
-    reporter = people.current().account or last.text_input(
-        "Reported by", who(), key=f"{of}:who", max_chars=64, width=140
-    )
+    box: dict[str, Any] = {"width": 190, "placeholder": "optional"}
+    answer = row.text_input("Right answer", key=f"{of}:answer", max_chars=run_labels.MAX_ANSWER, **box)
+    note = row.text_input("Note", key=f"{of}:note", max_chars=2000, **box)
+    me = people.current().account
+    reporter = me or last.text_input("Reported by", who(), key=f"{of}:who", max_chars=64, width=140)
     usual_set = run_labels.complaint_set(run.corpus)
     name = last.text_input("Label set", usual_set, key=f"{of}:set", max_chars=64, width=230)
     if st.button("Save as a test", key=f"{key}_save", type="primary"):
@@ -98,14 +89,9 @@ def _passage(run: Run, of: str, wanted: Passage | None, gold: Mapping[str, int])
     if not ids:
         return None
     begin = 0 if found else None
-    id = st.selectbox(
-        "Passage that should have been there",
-        ids,
-        index=begin,
-        key=f"{of}:passage:{begin}:{words}",
-        format_func=lambda one: picked.named(run, one, gold, found),
-        placeholder="not known",
-    )
+    box: dict[str, Any] = {"key": f"{of}:passage:{begin}:{words}", "placeholder": "not known"}
+    box["format_func"] = lambda one: picked.named(run, one, gold, found)
+    id = st.selectbox("Passage that should have been there", ids, begin, **box)
     return (found.get(id) or run.passages.get(id)) if id else None
 
 

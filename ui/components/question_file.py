@@ -35,11 +35,9 @@ def choose(key: str) -> QuestionFile | None:
 
     `key` begins the keys of the widgets.
     """
-    given = st.file_uploader(
-        "File of questions: of this tool, or of ragas, DeepEval, promptfoo, LangSmith, SQuAD, Quepid ...",
-        type=[ending[1:] for ending in ENDINGS],
-        key=f"{key}_file",
-    )
+    tools = "ragas, DeepEval, promptfoo, LangSmith, SQuAD, Quepid ..."
+    types = [ending[1:] for ending in ENDINGS]
+    given = st.file_uploader(f"File of questions: of this tool, or of {tools}", types, key=f"{key}_file")
     if given is None:
         return None
     content = given.getvalue()
@@ -50,12 +48,11 @@ def choose(key: str) -> QuestionFile | None:
             alt = "First rows of the file"
             tables.show(first, hide_index=True, height="content", key=f"{key}_rows", alt=alt)
         with st.container(horizontal=True):
-            options = [RECOGNISED, *names]
-            chosen = {
-                one: st.selectbox(one.capitalize(), options, key=f"{key}_column_{one}", width=180)
-                for one in FIELDS
-            }
-    columns = {field: name for field, name in chosen.items() if name in names}
+            columns: dict[str, str] = {}
+            for one in FIELDS:
+                label, at = one.capitalize(), f"{key}_column_{one}"
+                name = st.selectbox(label, [RECOGNISED, *names], key=at, width=180)
+                columns |= {one: name} if name in names else {}
     written, problem = _read(given.name, content, columns)
     if written is None:
         say.info(problem)

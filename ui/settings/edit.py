@@ -25,6 +25,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Sign-in and people": ("oidc_", "cookie_", "public_", "proxy_", "daily_"),
     "Embedding and index": ("embedder", "late_", "sparse_", "fid_", "exact_"),
 }
+ORIGINS = {"default": "default", "file": "set here", "environment": "set by an environment variable"}
 ROUND = "settings_round"  # new widgets once something was saved: they show what is in force
 
 
@@ -63,10 +64,7 @@ def _form(group: str, settings: list[ShownSetting], *, allowed: bool) -> None:
 
 def _widget(one: ShownSetting, turn: int) -> Any:
     label, key = md(one.name), f"set:{one.name}:{turn}"
-    where = {"default": "default", "file": "set here", "environment": "set by an environment variable"}[
-        one.source
-    ]
-    note = md(f"{one.help} ({where})")
+    note = md(f"{one.help} ({ORIGINS[one.source]})")
     off = not one.editable
     if one.secret:
         held = "Stored. Type a new value to replace it, or - to remove it." if one.given else "Not set"

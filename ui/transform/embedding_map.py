@@ -80,24 +80,23 @@ def _cosines(known: Space, chosen: str | None) -> None:
         st.caption("The selected passage has no label and is in no route's top, so it is not on the map.")
     else:
         st.caption("True cosine of the selected passage with each query, which the map approximates.")
+        near = [(cosine(known.vectors[at], known.vectors[n]), one) for n, one in enumerate(known.points)]
         rows = [
             {
-                "Cosine": round(cosine(known.vectors[at], known.vectors[n]), 4),
+                "Cosine": round(value, 4),
                 "Text": cut(one.key, 200),
                 "Kind": KINDS[one.kind],
                 "Routes": ", ".join(one.routes),
             }
-            for n, one in enumerate(known.points)
+            for value, one in sorted(near, key=lambda pair: -pair[0])
             if one.kind != "passage"
         ]
-        rows.sort(key=lambda row: -float(str(row["Cosine"])))
         tables.show(rows, hide_index=True, width="stretch", key="map_cosines")
 
 
 def _row(known: Space, chosen: str | None) -> int | None:
-    return next(
-        (n for n, one in enumerate(known.points) if one.kind == "passage" and one.key == chosen), None
-    )
+    keys = [one.key if one.kind == "passage" else None for one in known.points]
+    return keys.index(chosen) if chosen is not None and chosen in keys else None
 
 
 def _named(known: Space, at: int) -> str:
