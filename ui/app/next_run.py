@@ -46,7 +46,8 @@ def offer(run: Run, route: Route, parameters: Mapping[str, Any] | None, lacking:
             args=("keep_parameters", partial(_keep, run, route, values)),
             help="Sets these parameters for the next run, with the question and routes of this run",
         )
-        say.caption(lacking if parameters is None else _text(values))
+        if told := lacking if parameters is None else _text(values):
+            say.caption(told)
     outcome.draw("keep_parameters", "undo_parameters")
 
 
