@@ -369,9 +369,7 @@ def _forbidden_evidence(
     if labelled is None or allowed is None:
         return found
     for question in labelled.questions:
-        judged = labelled.qrels.get(question.id, {})
-        relevant = [id for id, grade in judged.items() if grade >= labelled.relevant_from]
-        known = corpus.by_ids(relevant)
+        known = corpus.by_ids(labelled.relevant(question.id))
         if known and not any(allowed[corpus.row(id)] for id in known):
             found[question] = list(known)
     return found

@@ -223,9 +223,7 @@ def _scored(
     hits = do.rrf((do.sparse(text), do.dense(text)))[:SEARCHED]
     grades = labelled.qrels.get(question.id, {})
     known = corpus.by_ids(list(grades))
-    best = sorted(
-        (id for id, g in grades.items() if g >= labelled.relevant_from), key=lambda id: (-grades[id], id)
-    )
+    best = sorted(labelled.relevant(question.id), key=lambda id: (-grades[id], id))
     relevant = tuple(Hit(known[id], 1.0 / rank) for rank, id in enumerate(best, 1) if id in known)
     others = tuple(hit for hit in hits if grades.get(hit.passage.id, 0) <= 0)
     shown = (others if withheld else relevant)[:DEFAULT_SHOWN_PASSAGES]

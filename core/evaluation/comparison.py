@@ -74,13 +74,7 @@ def pair(
 
 
 def from_summary(
-    route: str,
-    other: str,
-    n: int,
-    delta: float,
-    sd: float | None,
-    level: float = LEVEL,
-    mode: str = EVERY,
+    route: str, other: str, n: int, delta: float, sd: float | None, level: float = LEVEL, mode: str = EVERY
 ) -> Difference | None:
     """Compare two routes by n, mean and standard deviation of their differences, each between -1 and 1.
 

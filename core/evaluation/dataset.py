@@ -167,6 +167,11 @@ class LabelledSet:
         """Return whether some passage is relevant, so that finding it can be measured."""
         return max(self.qrels.get(question_id, {}).values(), default=0) >= self.relevant_from
 
+    def relevant(self, question_id: str) -> list[str]:
+        """Return the ids of the relevant passages."""
+        grades = self.qrels.get(question_id, {})
+        return [id for id, grade in grades.items() if grade >= self.relevant_from]
+
     def judged(self, question_id: str, more: Mapping[str, int] | None = None) -> Mapping[str, int]:
         """Return the judgements that `ranking` is scored by; `more` are grades of further passages."""
         return counting.grades(self.places.get(question_id, ()), self.qrels.get(question_id, {}), more)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from core.domain.errors import BadInput
-from core.domain.format import between, number, p_value
 from core.domain.models import AT
 from core.evaluation import comparison
 from core.evaluation.comparison import ByRoute, differences
+from core.evaluation.finding import compared, figures
 
 if TYPE_CHECKING:
     from core.domain.types import Query
@@ -120,12 +120,9 @@ def block(values: ByRoute, metrics: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def in_words(pairs: Sequence[Mapping[str, Any]], metric: str) -> list[str]:
-    """Return a line for each pair: what changing the embedder does to a route."""
+    """Return a line for each pair: what changing the embedder does to a route; p is over all pairs."""
     lines = []
     for pair in (pair for pair in pairs if metric in pair["metrics"]):
-        one = pair["metrics"][metric]
-        around = f" (95% interval {between(*one['ci95'], signed=True)})" if one["ci95"] else ""
-        change = f"{pair['route']}: {pair['to']} instead of {pair['from']}"
-        figures = f"{metric} {number(one['delta'], signed=True)}{around}"
-        lines.append(f"{change}: {figures}, {p_value(one['p_holm'])} over all pairs")
+        found = compared(pair["metrics"][metric], pair["to"], pair["from"], metric)
+        lines.append(f"{pair['route']}: {pair['to']} instead of {pair['from']}: {figures(found)}")
     return lines

@@ -135,20 +135,10 @@ _token_vectors = partial(_documents, names=("tokens",))
 FIRST_POOLED = ("bm25", "dense", "hybrid_rrf")
 LANES: tuple[tuple[Part, ...], ...] = (
     (
-        Part(
-            "documents",
-            "Example documents",
-            "They are there in a few seconds.",
-            _documents,
-        ),
+        Part("documents", "Example documents", "They are there in a few seconds.", _documents),
         Part("embedder", "Embedding model", "Routes that search by words alone answer now.", _embedder),
         Part("example labels", "Example label set", "Questions can be asked.", _example_labels),
-        Part(
-            "token vectors",
-            "Token vectors for reranking",
-            "Reranking takes longer.",
-            _token_vectors,
-        ),
+        Part("token vectors", "Token vectors for reranking", "Reranking takes longer.", _token_vectors),
         Part("example evaluation", "Example evaluation", "Questions can be asked.", _example_evaluation),
     ),
     (Part("packages", "Packages for other models", "The defaults work.", _packages, full_set.complete),),

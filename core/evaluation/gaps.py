@@ -183,10 +183,8 @@ def calibrate(evidence: EvidenceSigns, labelled: LabelledSet | None, progress: P
     if labelled is not None and len(usable) >= LEAST:
         source: Literal["labelled questions", "sentences of the corpus"] = "labelled questions"
         drawn = random.Random(0).sample(usable, min(MOST, len(usable)))
-        asked = [(one.query.text, labelled.qrels[one.id]) for one in drawn]
         items: list[tuple[str, list[str], Passage | None]] = [
-            (text, [id for id, grade in grades.items() if grade >= labelled.relevant_from], None)
-            for text, grades in asked
+            (one.query.text, labelled.relevant(one.id), None) for one in drawn
         ]
     else:
         source = "sentences of the corpus"
@@ -293,8 +291,7 @@ def _state(
     by: Literal["labels", "test"] = "test"
     if labelled.labelled(question.id):
         by = "labels"
-        known = labelled.qrels[question.id]
-        relevant = [id for id, grade in known.items() if grade >= labelled.relevant_from]
+        relevant = labelled.relevant(question.id)
         kind: Kind = "answered" if shown & set(relevant) else "miss"
         best = evidence.corpus.by_ids(relevant[:1]).get(relevant[0])
     else:

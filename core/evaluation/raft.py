@@ -67,9 +67,7 @@ def examples(
         raise BadInput(f"distractors={distractors}, p_gold={p_gold:g}; give 0 or more, and 0 to 1")
     for question in labelled.questions:
         graded = labelled.qrels.get(question.id, {})
-        gold = list(
-            corpus.by_ids(sorted(id for id, g in graded.items() if g >= labelled.relevant_from)).values()
-        )
+        gold = list(corpus.by_ids(sorted(labelled.relevant(question.id))).values())
         lacks = "no gold answer" if not question.answers else "no relevant passage" if not gold else ""
         if lacks:
             made.skipped[lacks] = made.skipped.get(lacks, 0) + 1

@@ -48,7 +48,7 @@ def measured(labelled: LabelledSet, outcomes: Outcomes, routes: Sequence[str]) -
                 Given(outcome.answer, outcome.citations, outcome.abstained, outcome.wrong),
                 question.answers,
                 question.answerable,
-                _relevant(labelled, question.id),
+                frozenset(labelled.relevant(question.id)),
             )
             for question, outcome in _of(labelled, outcomes, route)
             if outcome.status == "ok" and outcome.answer is not None
@@ -106,7 +106,7 @@ def lines(labelled: LabelledSet, outcomes: Outcomes, routes: Sequence[str]) -> I
                     "abstained": outcome.abstained,
                     "citations": list(outcome.citations),
                     "wrong citations": list(outcome.wrong),
-                    "relevant": sorted(_relevant(labelled, question.id)),
+                    "relevant": sorted(labelled.relevant(question.id)),
                     "measures": values[route][question.id],
                 }
 
@@ -116,11 +116,6 @@ def _of(labelled: LabelledSet, outcomes: Outcomes, route: str) -> Iterator[tuple
         outcome = outcomes.get(question.id, {}).get(route)
         if outcome is not None:
             yield question, outcome
-
-
-def _relevant(labelled: LabelledSet, question_id: str) -> frozenset[str]:
-    labels: Mapping[str, int] = labelled.qrels.get(question_id, {})
-    return frozenset(id for id, grade in labels.items() if grade >= labelled.relevant_from)
 
 
 def outside_remarks(

@@ -17,13 +17,7 @@ from core.evaluation import question_folder as files
 from core.evaluation.answers import with_tables
 from core.evaluation.counting import Place
 from core.evaluation.dataset import Found, LabelledSet, Written
-from core.evaluation.labels_file import (
-    losses,
-    notes,
-    place,
-    resolved,
-    with_judgements,
-)
+from core.evaluation.labels_file import losses, notes, place, resolved, with_judgements
 from core.evaluation.spec import Spec
 
 BUILT_IN = {"support": "support/questions/*.jsonl", "pydocs": "pydocs/questions.jsonl"}

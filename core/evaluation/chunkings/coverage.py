@@ -186,10 +186,7 @@ def written_of(found: LabelledSet, corpus: Corpus) -> tuple[Written, list[str]]:
 
 
 def areas(
-    found: Written,
-    corpus: Corpus,
-    relevant_from: int = WRITTEN_FROM,
-    original: Corpus | None = None,
+    found: Written, corpus: Corpus, relevant_from: int = WRITTEN_FROM, original: Corpus | None = None
 ) -> Areas:
     """Return the relevant text of each question; words that the corpus lacks count as lost.
 

@@ -112,11 +112,7 @@ def prepare(engine: Engine, spec: Spec, found: Found | None = None, folder: Path
 
 
 def perform(
-    engine: Engine,
-    group: Group,
-    *,
-    out: Path | None = None,
-    **course: Unpack[Course],
+    engine: Engine, group: Group, *, out: Path | None = None, **course: Unpack[Course]
 ) -> dict[str, Any]:
     """Ask every question over every chunking and give the figures of core.evaluation.chunkings.report.
 
