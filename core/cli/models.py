@@ -62,15 +62,15 @@ def pull_(name: str) -> None:
     A stopped download continues where it was.
     """
     from core.backends.llm import catalogue
-    from core.backends.llm.fetch import FetchProgress, pull
+    from core.backends.llm.fetch import pull
     from core.domain import settings
 
     name = {"default": catalogue.DEFAULT, "fast": catalogue.FAST}.get(name, name)
     with working("B") as (bar, stop):
 
-        def report(at: FetchProgress) -> None:
-            if at.stage in ("downloading", "verifying"):
-                bar(f"{name}: {at.stage}", at.done, at.total)
+        def report(stage: str, done: int, total: int) -> None:
+            if stage in ("downloading", "verifying"):
+                bar(f"{name}: {stage}", done, total)
 
         path = pull(name, settings=settings.current(), progress=report, cancel=stop)
     document = {"model": name, "path": str(path), "bytes": path.stat().st_size}

@@ -94,14 +94,14 @@ def _example_evaluation(engine: Engine, _report: Report, _cancel: threading.Even
 
 def _model(engine: Engine, report: Report, cancel: threading.Event) -> None:
     from core.backends.llm import catalogue
-    from core.backends.llm.fetch import FetchProgress, pull
+    from core.backends.llm.fetch import pull
 
     settings = engine.settings
     if settings.llm_base_url or settings.llm not in {one.name for one in catalogue.ARTEFACTS}:
         return
 
-    def tick(at: FetchProgress) -> None:
-        report(at.stage, at.done >> 20, at.total >> 20)
+    def tick(stage: str, done: int, total: int) -> None:
+        report(stage, done >> 20, total >> 20)
 
     pull(settings.llm, settings=settings, progress=tick, cancel=cancel)
 

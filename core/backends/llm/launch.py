@@ -176,16 +176,9 @@ class EmbeddedServer:
     def _spawn(self) -> ServerState:
         state_file = self._file("json")
         state_file.unlink(missing_ok=True)
-        options = {
-            "model": self.model,
-            "name": self.name,
-            "state": state_file,
-            "sha256": self.sha256,
-            "context": self.context,
-            "idle-minutes": self.idle_minutes,
-        }
-        given = [f"--{name}={value}" for name, value in options.items()]
-        command = [sys.executable, "-m", "core.backends.llm.server", *given]
+        names = ("model", "name", "sha256", "context", "idle_minutes")
+        given = [f"--{name.replace('_', '-')}={getattr(self, name)}" for name in names]
+        command = [sys.executable, "-m", "core.backends.llm.server", f"--state={state_file}", *given]
         handle = os.open(self._file("log"), os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
         try:
             child = subprocess.Popen(
@@ -202,9 +195,7 @@ class EmbeddedServer:
         _children.append(child)
         while (found := read(state_file)).phase == "off":
             if child.poll() is not None:
-                return ServerState(
-                    "failed", f"its process exited with code {child.returncode}", since=time.time()
-                )
+                return OFF.enter("failed", detail=f"its process exited with code {child.returncode}")
             time.sleep(POLL_S)
         return found
 

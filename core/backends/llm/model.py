@@ -16,7 +16,7 @@ from core.backends import admission
 from core.backends.base import Completion, LLMRequest
 from core.backends.llm import catalogue, charging
 from core.backends.llm.cache import CompletionCache, key_of
-from core.backends.llm.client import ChatClient, Thinking
+from core.backends.llm.client import ChatClient
 from core.backends.llm.completions import CompletionsClient
 from core.backends.llm.launch import EmbeddedServer, ServerState
 from core.backends.llm.profile import StoredProfile
@@ -71,7 +71,8 @@ class RemoteLLM:
             secrets=settings.secrets(),
             known=self.known,
             headers=None if reflection else filled(settings.llm_headers, "llm_headers"),
-            thinking=Thinking(settings.llm_reasoning_tokens, settings.llm_reasoning_effort),
+            thinking=settings.llm_reasoning_tokens,
+            effort=settings.llm_reasoning_effort,
         )
 
     def status(self) -> str | None:
@@ -89,8 +90,7 @@ class RemoteLLM:
 class EmbeddedLLM:
     """A model file served on this machine by a process that is started on first need and shared."""
 
-    endpoint = "embedded"
-    local = True
+    endpoint, local, known = "embedded", True, None
 
     def __init__(self, settings: Settings) -> None:
         name, sha256 = settings.llm, ""
@@ -111,9 +111,9 @@ class EmbeddedLLM:
         self.server = EmbeddedServer(
             self.identity, path, settings.models_dir, settings.llm_context, settings.llm_idle_minutes, sha256
         )
-        self._thinking = Thinking(settings.llm_reasoning_tokens or 0, settings.llm_reasoning_effort)
+        self._settings = settings
         self._lock = threading.Lock()
-        self._served: tuple[ServerState, ChatClient, int] | None = None
+        self._served: tuple[ServerState, ChatClient] | None = None
 
     def status(self) -> str | None:
         """None if the server is up or can be started."""
@@ -130,48 +130,37 @@ class EmbeddedLLM:
         missing = self.status()
         if missing:
             raise Unavailable(missing)
-        server, client, slots = self._up(timeout, cancel)
-        with admission.turns(f"embedded {self.server.name}").slot(slots, cancel, told=True):
+        server, client = self._up(timeout, cancel)
+        with admission.turns(f"embedded {self.server.name}").slot(1, cancel, told=True):
             deadline = time.monotonic() + timeout
-            for again in (False, True):
-                left = max(0.0, deadline - time.monotonic())
-                try:
-                    return client.complete(request, timeout=left, cancel=cancel, written=written)
-                except ConnectionLost:
-                    if self.server.state() == server:
-                        raise
-                    if again:
-                        why = "was restarted and ended again during this call"
-                        told = f"the model server of {self.model} {why}{self.server.last_words()}"
-                        raise ConnectionLost(told) from None
-                server, client, _ = self._up(timeout, cancel)
-        raise AssertionError("unreachable")
+            try:
+                return client.complete(request, timeout=timeout, cancel=cancel, written=written)
+            except ConnectionLost:
+                if self.server.state() == server:
+                    raise
+            _, client = self._up(timeout, cancel)
+            left = max(0.0, deadline - time.monotonic())
+            return client.complete(request, timeout=left, cancel=cancel, written=written)
 
-    def _up(self, timeout: float, cancel: threading.Event) -> tuple[ServerState, ChatClient, int]:
-        """Return the server, started within `timeout` seconds if necessary, its client and its number of
-        slots.
-        """
+    def _up(self, timeout: float, cancel: threading.Event) -> tuple[ServerState, ChatClient]:
+        """Return the server, started within `timeout` seconds if necessary, and its client."""
         server = self.server.state()
         if server.phase != "ready":
             with admission.aside(f"{self.model} is loaded"):
                 server = self.server.ready(deadline=time.monotonic() + timeout, cancel=cancel)
         with self._lock:
-            known = self._served
-        if known is not None and known[0] == server:
-            return known
-        client = ChatClient(
-            f"{server.url}/v1",
-            model=self.model,
-            key=server.key,
-            label=f"embedded {self.model}",
-            embedded=True,
-            thinking=self._thinking,
-        )
-        with admission.aside():
-            served = server, client, client.slots(timeout, cancel)
-        with self._lock:
-            self._served = served
-        return served
+            if self._served is None or self._served[0] != server:
+                client = ChatClient(
+                    f"{server.url}/v1",
+                    model=self.model,
+                    key=server.key,
+                    label=f"embedded {self.model}",
+                    embedded=True,
+                    thinking=self._settings.llm_reasoning_tokens or 0,
+                    effort=self._settings.llm_reasoning_effort,
+                )
+                self._served = server, client
+            return self._served
 
 
 class CachedLLM:
@@ -202,8 +191,7 @@ class CachedLLM:
     @property
     def context(self) -> int | None:
         """Return the context length in tokens that a service reports, or None."""
-        known = self.backend.known if isinstance(self.backend, RemoteLLM) else None
-        return known.get().context if known else None
+        return self.backend.known.get().context if self.backend.known else None
 
     def in_mode(self, mode: str) -> CachedLLM:
         """Return a client of the same model, cache and recordings in another mode."""
@@ -215,9 +203,8 @@ class CachedLLM:
         """None if calls can be made; in replay mode, if anything of this model is recorded."""
         if self._mode != "replay":
             return self.backend.status()
-        if self._cache.path.exists() or self._recordings.any_of(
-            endpoint=self.endpoint, model=self.backend.identity
-        ):
+        about = {"endpoint": self.endpoint, "model": self.backend.identity}
+        if self._cache.path.exists() or self._recordings.any_of(**about):
             return None
         return f"llm_mode is replay, and nothing of {self.model} is recorded"
 
@@ -273,8 +260,5 @@ def clean_url(url: str, setting: str = "llm_base_url", key: str = "llm_api_key")
     plain, mark, version = url.strip().partition("?api-version=")
     if mark and not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:-preview)?|preview|v1|latest", version):
         raise BadInput(f"{wrong}; of a query only ?api-version=2024-10-21 is taken, for Azure")
-    return (
-        "".join(reach.split(plain, wrong, f"user, password or query: put the key into {key}"))
-        + mark
-        + version
-    )
+    parts = reach.split(plain, wrong, f"user, password or query: put the key into {key}")
+    return "".join((*parts, mark, version))

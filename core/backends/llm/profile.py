@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -139,16 +138,14 @@ class StoredProfile:
             yield
             return
         lock = FileLock(f"{self.path}.try", thread_local=False)
-        end = time.monotonic() + timeout
-        with admission.aside():
-            while time.monotonic() < end and not proven():
-                try:
-                    lock.acquire(timeout=0)
-                    break
-                except Timeout:
-                    if cancel.is_set():
-                        raise Cancelled("stopped before the service was asked") from None
-                    time.sleep(LOOK_S)
+
+        def enough() -> bool:
+            if cancel.is_set():
+                raise Cancelled("stopped before the service was asked")
+            return proven()
+
+        with admission.aside(), suppress(Timeout):
+            lock.acquire(timeout, LOOK_S, cancel_check=enough)
         try:
             if proven():
                 lock.release()
@@ -196,31 +193,29 @@ def limit(fields: Mapping[str, Any]) -> int:
     return value if isinstance(value, int) else 1_000_000
 
 
+LITERAL, NAMED = ("enum", "const", "required", "default"), ("properties", "$defs")  # values without keywords
+
+
 def keywords(schema: Any) -> set[str]:
     """Return the keywords of a JSON schema at any depth, without the names of properties."""
-    if isinstance(schema, list):
-        return set().union(*map(keywords, schema))
-    if not isinstance(schema, dict):
-        return set()
-    found = set(schema)
-    for name, value in schema.items():
-        inner = list(value.values()) if name in ("properties", "$defs") else value
-        found |= set() if name in ("enum", "const", "required", "default") else keywords(inner)
+    found: set[str] = set()
+    without_keywords(schema, (), found)
     return found
 
 
-def without_keywords(schema: Any, gone: tuple[str, ...]) -> Any:
-    """Remove keywords from a JSON schema."""
+def without_keywords(schema: Any, gone: tuple[str, ...], found: set[str] | None = None) -> Any:
+    """Remove keywords from a JSON schema, and put those that it has into `found`."""
     if isinstance(schema, list):
-        return [without_keywords(one, gone) for one in schema]
+        return [without_keywords(one, gone, found) for one in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {}
-    for name, value in schema.items():
-        if name in gone:
-            continue
-        if name in ("properties", "$defs"):
-            found[name] = {key: without_keywords(one, gone) for key, one in value.items()}
-        else:
-            found[name] = value if name in ("enum", "const", "required") else without_keywords(value, gone)
-    return found
+    if found is not None:
+        found.update(schema)
+    made = {name: value for name, value in schema.items() if name not in gone}
+    for name in made.keys() - LITERAL:
+        inner = made[name]
+        named = (
+            {key: without_keywords(one, gone, found) for key, one in inner.items()} if name in NAMED else {}
+        )
+        made[name] = named or without_keywords(inner, gone, found)
+    return made

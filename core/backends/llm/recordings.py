@@ -53,15 +53,8 @@ class Recordings:
         """Write one call into the model's file, in order. Raises Unavailable when that cannot be written."""
         from filelock import FileLock
 
-        line = {
-            "key": key,
-            "endpoint": endpoint,
-            "model": model,
-            "request": asdict(request),
-            "completion": to_plain(completion),
-            "ms": completion.ms,
-            "created": completion.created,
-        }
+        about = {"key": key, "endpoint": endpoint, "model": model, "created": completion.created}
+        line = {**about, "request": asdict(request), "completion": to_plain(completion), "ms": completion.ms}
         path = self.folder / f"{re.sub(r'[^A-Za-z0-9._-]+', '_', model).strip('._') or 'model'}.jsonl"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)

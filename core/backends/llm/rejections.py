@@ -162,24 +162,21 @@ def _mentioned(text: str) -> list[str]:
 def _changed(name: str, status: int, text: str, fields: Mapping[str, Any], profile: Profile) -> Profile:
     """Return the profile without the field, or with another name or limit for it."""
     noted = profile.noting(name, " ".join(text.split())[:200])
+    most = _bound(_MOST, text)
     if name == "max_tokens":
         sent = limit(fields)
-        least = _bound(_LEAST, text) or ((_bound(_MORE_THAN, text) or 0) + 1)
-        most = _bound(_MOST, text)
+        least = _bound(_LEAST, text) or _bound(_MORE_THAN, text) + 1
         if least > sent:
             return replace(noted, least_tokens=least)
-        if most and least <= most < sent:
+        if least <= most < sent:
             return replace(noted, most_tokens=most)
-        if "max_tokens" not in noted.renamed:
-            return replace(noted, renamed={**noted.renamed, "max_tokens": "max_completion_tokens"})
     if name == "top_logprobs":
-        most = _bound(_MOST, text)
-        if most and most < int(fields.get("top_logprobs") or 0):
+        if 0 < most < int(fields.get("top_logprobs") or 0):
             return replace(noted, most_alternatives=most)
         return noted.without("logprobs")
-    misnamed = "random_seed" in text or (status == 422 and "random_seed" not in profile.renamed.values())
-    if name == "seed" and misnamed:
-        return replace(noted, renamed={**noted.renamed, "seed": "random_seed"})
+    other = {"max_tokens": "max_completion_tokens", "seed": "random_seed"}.get(name)
+    if other and name not in noted.renamed and (name != "seed" or status == 422 or other in text):
+        return replace(noted, renamed={**noted.renamed, name: other})
     if name == "response_format":
         return _other_schema(text, fields, noted)
     return noted.without(name)
@@ -201,6 +198,7 @@ def _other_schema(text: str, fields: Mapping[str, Any], profile: Profile) -> Pro
     return replace(profile, json="object" if profile.json == "schema" else "none")
 
 
-def _bound(pattern: re.Pattern[str], text: str) -> int | None:
+def _bound(pattern: re.Pattern[str], text: str) -> int:
+    """Return the number that `pattern` finds in a sentence, or 0."""
     found = pattern.search(text)
-    return int(found[1]) if found else None
+    return int(found[1]) if found else 0

@@ -80,22 +80,17 @@ def serve(options: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     me = states.ours()
     states.write(options.state, me)
-    problem = None
-    if options.sha256 and not verified(options.model, options.sha256):
-        problem = (
-            f"{options.model} does not have its recorded sha256; delete it and pull {options.name} again"
-        )
-    else:
+    try:
+        if options.sha256 and not verified(options.model, options.sha256):
+            raise ValueError(f"its sha256 is not the recorded one; delete it and pull {options.name} again")
         me = me.enter("loading")
         states.write(options.state, me)
         key = secrets.token_urlsafe(24)
-        try:
-            import xllamacpp
+        import xllamacpp
 
-            server = xllamacpp.Server(parameters(options, key))
-        except Exception as error:  # noqa: BLE001 - whatever the native library raises is told to who waits
-            problem = f"llama.cpp cannot serve {options.model.name}: {error}"
-    if problem is not None:
+        server = xllamacpp.Server(parameters(options, key))
+    except Exception as error:  # noqa: BLE001 - whatever the native library raises is told to who waits
+        problem = f"llama.cpp cannot serve {options.model}: {error}"
         states.write(options.state, me.enter("failed", detail=problem))
         return 1
     me = me.enter("ready", url=server.listening_address, key=key)

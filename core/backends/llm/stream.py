@@ -50,23 +50,18 @@ async def streamed(
 
 def _add(piece: dict[str, Any], whole: dict[str, Any], message: dict[str, Any]) -> bool:
     """Add one piece; whether the text has grown."""
-    whole["usage"] = piece.get("usage") or whole["usage"]
-    whole["model"] = piece.get("model") or whole["model"]
+    whole |= {name: piece[name] for name in ("usage", "model") if piece.get(name)}
     choices = piece.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         return False
-    delta = choices[0].get("delta")
     if not whole["choices"]:
         whole["choices"].append({"message": message, "finish_reason": None})
-    if choices[0].get("error"):
-        whole["choices"][0]["error"] = choices[0]["error"]
-    if choices[0].get("finish_reason"):
-        whole["choices"][0]["finish_reason"] = choices[0]["finish_reason"]
+    said = {name: choices[0][name] for name in ("error", "finish_reason") if choices[0].get(name)}
+    whole["choices"][0] |= said
+    delta = choices[0].get("delta")
     if not isinstance(delta, dict):
         return False
-    if isinstance(delta.get("refusal"), str):
-        message["refusal"] = message.get("refusal", "") + delta["refusal"]
-    for name in reasoning.FIELDS:
+    for name in ("refusal", *reasoning.FIELDS):
         if isinstance(delta.get(name), str):
             message[name] = message.get(name, "") + delta[name]
     content = delta.get("content")

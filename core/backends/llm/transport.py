@@ -160,19 +160,17 @@ def client(
     *,
     private: bool,
     keep_alive: bool = True,
-    headers: Mapping[str, str] | None = None,
     own: Mapping[str, str] | None = None,
 ) -> httpx2.AsyncClient:
     """Make a client for one endpoint. Reads have no deadline, as `run_call` gives each call one; redirects
     are not followed.
 
-    `private`: whether the endpoint may be on this machine or its own network. `headers` are of those that
-    every request has, `own` any that this endpoint wants besides.
+    `private`: whether the endpoint may be on this machine or its own network. `own`: headers that this
+    endpoint wants besides those that every request has.
     """
     return httpx2.AsyncClient(
         transport=Guarded(key, keep_alive=keep_alive, private=private, own=own),
         timeout=httpx2.Timeout(None, connect=CONNECT_S),
-        headers=headers,
         follow_redirects=False,
         trust_env=False,
     )

@@ -6,10 +6,8 @@ import json
 import math
 import re
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from itertools import accumulate
 from typing import Any
 
 from core.backends.base import Completion, LLMRequest, TokenLogprob
@@ -41,11 +39,11 @@ class Passing(ModelFailed):
 
 
 class Empty(ModelFailed):
-    """A reply without an answer; whether it ended at its limit of tokens, and how many it reasoned with."""
+    """A reply without an answer; whether it ended at its limit of tokens, and its reasoning."""
 
-    def __init__(self, message: object, *, cut: bool, reasoning_tokens: int = 0, reasoning: str = "") -> None:
+    def __init__(self, message: object, *, cut: bool, reasoning: str = "") -> None:
         super().__init__(message)
-        self.cut, self.reasoning_tokens, self.reasoning = cut, reasoning_tokens, reasoning
+        self.cut, self.reasoning = cut, reasoning
 
 
 def body(
@@ -98,9 +96,7 @@ def body(
     for ours, theirs in profile.renamed.items():
         if ours in fields:
             fields[theirs] = fields.pop(ours)
-    extra = {
-        name: fields.pop(name) for name in ("random_seed",) if name in fields
-    }  # the package knows no such
+    extra = {"random_seed": fields.pop("random_seed")} if "random_seed" in fields else {}  # unknown to openai
     if embedded:
         keep = request.top_logprobs > 0 or request.reuse_prefix
         extra |= {"id_slot": 0, "cache_prompt": keep}
@@ -136,13 +132,14 @@ class EndpointWords:
         """Return a one-line ModelFailed; `quoted` is the server's text, shortened, escaped, without
         secrets.
         """
-        return ModelFailed(
-            f"{self.label} {self.clean(what)}" + (f": {self.excerpt(quoted)}" if quoted else "")
-        )
+        more = f": {self.excerpt(quoted)}" if quoted else ""
+        return ModelFailed(f"{self.label} {self.clean(what)}{more}")
 
-    def passing(self, what: str, quoted: str | bytes | None = None, seconds: float | None = None) -> Passing:
-        """Return the same for a failure that may be temporary."""
-        return Passing(self.failed(what, quoted), seconds)
+    def refused(self, status: int, data: bytes, hints: Mapping[int, str]) -> ModelFailed:
+        """Return the error for a reply with a status other than 200, explained by `hints`."""
+        if 300 <= status < 400:
+            return self.failed(f"redirects elsewhere ({status}), which is not followed")
+        return self.failed(hints.get(status, f"answered with status {status}"), data)
 
     def lost(self, what: str, quoted: str | bytes | None = None) -> ConnectionLost:
         """Return the same for an endpoint that cannot be reached or disconnected."""
@@ -202,12 +199,7 @@ def read(
             why = "before any answer: its reasoning" if found.reasoning_tokens else "with an empty text: it"
             spent = f" of {limit:,} tokens" if limit else ""
             told = f"ended {why} used up the limit{spent} (finish: length); raise llm_reasoning_tokens"
-        raise Empty(
-            words.failed(told),
-            cut=finish == "length",
-            reasoning_tokens=found.reasoning_tokens,
-            reasoning=thought,
-        )
+        raise Empty(words.failed(told), cut=finish == "length", reasoning=thought)
     return found
 
 
@@ -241,18 +233,16 @@ def choice_of(data: bytes, words: EndpointWords) -> tuple[dict[str, Any], dict[s
     if choices[0].get("error"):
         raise _failure(choices[0]["error"], words)
     if choices[0].get("finish_reason") == "error":
-        raise words.passing("ended its answer with an error")
+        raise Passing(words.failed("ended its answer with an error"))
     return answer, choices[0]
 
 
 def _failure(error: Any, words: EndpointWords) -> ModelFailed:
     """Convert an error in a reply of status 200; it counts as temporary unless it says otherwise."""
-    code = error.get("code") if isinstance(error, dict) else None
-    told = "answered with an error"
-    final = (isinstance(code, int) and 400 <= code < 500 and code not in AGAIN) or spent(
-        json.dumps(error).encode()
-    )
-    return words.failed(told, json.dumps(error)) if final else words.passing(told, json.dumps(error))
+    code, quoted = error.get("code") if isinstance(error, dict) else None, json.dumps(error)
+    failure = words.failed("answered with an error", quoted)
+    final = isinstance(code, int) and 400 <= code < 500 and code not in AGAIN
+    return failure if final or spent(quoted.encode()) else Passing(failure)
 
 
 AGAIN = (408, 409, 425, 429)  # statuses below 500 of a failure that may pass
@@ -271,23 +261,6 @@ def spent(data: bytes) -> bool:
 def passes(status: int, data: bytes) -> bool:
     """Return True if a call that failed with this status may succeed when repeated."""
     return (status in AGAIN or status >= 500) and status not in (501, 505) and not spent(data)
-
-
-def retry_after(value: str | None, now: datetime) -> float | None:
-    """Return the seconds in a Retry-After header, given as a number or a date, or None if unreadable. Source:
-    RFC 9110, section 10.2.3.
-    """
-    if value is None:
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            until = parsedate_to_datetime(value)
-        except ValueError:
-            return None
-        seconds = (until.replace(tzinfo=until.tzinfo or UTC) - now).total_seconds()
-    return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
 def finish_of(choice: dict[str, Any]) -> str:
@@ -319,28 +292,15 @@ def completion(
 
 
 def without_secrets(completion: Completion, words: EndpointWords) -> Completion:
-    """Remove the secrets from a completion's text, tokens and model name."""
+    """Remove the secrets from a completion's text and model name; tokens that spell one are all dropped."""
+    tokens = "".join(token.token for token in completion.logprobs)
     return replace(
         completion,
         text=words.clean(completion.text),
         reasoning=words.clean(completion.reasoning),
         model=words.clean(completion.model),
         finish=words.clean(completion.finish),
-        logprobs=_clean_tokens(completion.logprobs, words),
-    )
-
-
-def _clean_tokens(tokens: tuple[TokenLogprob, ...], words: EndpointWords) -> tuple[TokenLogprob, ...]:
-    """Tokens that are part of a secret are marks, and have no alternatives: these spell it as well."""
-    ends = list(accumulate(len(token.token) for token in tokens))
-    hidden = list(spans("".join(token.token for token in tokens), words.secrets))
-    if not hidden:
-        return tokens
-    return tuple(
-        TokenLogprob(MARK, token.logprob, ())
-        if any(start < end and end - len(token.token) < stop for start, stop in hidden)
-        else token
-        for token, end in zip(tokens, ends, strict=True)
+        logprobs=() if any(spans(tokens, words.secrets)) else completion.logprobs,
     )
 
 
@@ -356,21 +316,10 @@ def parsed(data: bytes, words: EndpointWords, right: str) -> Any:
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
-        if _cut_off(error):
+        cut = isinstance(error, ValueError) and data.rstrip()[-1:] not in b"}]"
+        if cut and start.startswith((b"{", b"[")):
             raise words.lost(f"{GONE} in the middle of its answer ({len(data)} bytes came)", data) from None
         raise words.failed(f"answered with broken JSON ({len(data)} bytes)", data) from None
-
-
-def _cut_off(error: Exception) -> bool:
-    """Return True if JSON is invalid because it ends too early."""
-    if isinstance(error, UnicodeDecodeError):
-        return error.reason == "unexpected end of data"
-    if not isinstance(error, json.JSONDecodeError) or error.doc.lstrip()[:1] not in ("{", "["):
-        return False
-    left = error.doc[error.pos :]
-    return error.msg.startswith("Unterminated string") or any(
-        word.startswith(left.rstrip()) for word in ("true", "false", "null")
-    )
 
 
 def _logprobs(choice: dict[str, Any], request: LLMRequest, words: EndpointWords) -> tuple[TokenLogprob, ...]:

@@ -26,7 +26,7 @@ CLEAN = [*TEXTS[:2], "Half ? a pair, and 東京."]
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.backends.endpoint.PAUSE_S", 0.001)
+    monkeypatch.setattr("core.backends.llm.pace.PAUSE_S", 0.001)
     monkeypatch.setenv("TEST_EMBEDDING_KEY", KEY)
 
 

@@ -365,7 +365,7 @@ def test_probabilities_and_json_are_not_streamed() -> None:
     ("reply", "words"),
     [
         (events(piece("Hel"), {"error": {"message": "out of memory"}}), "out of memory"),
-        (events(piece("Hel"), "{broken"), "broken JSON"),
+        (events(piece("Hel"), "{broken}"), "broken JSON"),
         (events(piece(finish="stop")), "without text"),
         (events(), "without a choice"),
         (events("7"), "not an object"),

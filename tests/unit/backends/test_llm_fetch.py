@@ -18,7 +18,7 @@ import pytest
 
 from core.backends.llm import catalogue, fetch
 from core.backends.llm.catalogue import ARTEFACTS, Artefact, WheelPart
-from core.backends.llm.fetch import FetchProgress, pull
+from core.backends.llm.fetch import pull
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput, Cancelled, Unavailable
 from core.domain.settings import Settings
@@ -107,19 +107,19 @@ def left_behind(settings: Settings) -> list[str]:
 
 
 def test_from_the_hub_with_progress(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[FetchProgress] = []
+    seen: list[tuple[str, int, int]] = []
     with loopback(hub) as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
-        path = pull("tiny", settings=settings, progress=seen.append)
+        path = pull("tiny", settings=settings, progress=lambda *at: seen.append(at))
         assert server.requests[0].startswith(b"GET /someone/tiny/resolve/main/tiny.gguf ")
         assert pull("tiny", settings=settings) == path
         assert len(server.requests) == 1
     assert path.read_bytes() == DATA
     assert left_behind(settings) == ["tiny.gguf", "tiny.gguf.verified.json"]
-    done = [p.done for p in seen if p.stage == "downloading"]
+    done = [done for stage, done, _ in seen if stage == "downloading"]
     assert done == sorted(done)
-    assert done[-1] == len(DATA) == seen[-1].total
-    assert [p.stage for p in seen][-2:] == ["verifying", "done"]
+    assert done[-1] == len(DATA) == seen[-1][2]
+    assert [stage for stage, _, _ in seen][-2:] == ["verifying", "done"]
 
 
 def test_a_broken_download_is_continued(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,7 +213,7 @@ def test_stop(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     with loopback(hub) as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
         with pytest.raises(Cancelled):
-            pull("tiny", settings=settings, progress=lambda _: cancel.set(), cancel=cancel)
+            pull("tiny", settings=settings, progress=lambda *_: cancel.set(), cancel=cancel)
     assert not (settings.models_dir / "tiny.gguf").exists()
 
 

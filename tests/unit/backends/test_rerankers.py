@@ -22,7 +22,7 @@ from tests.tiny import bert, tokenizer
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Try again at once where a service does not say when."""
-    monkeypatch.setattr("core.backends.endpoint.PAUSE_S", 0.001)
+    monkeypatch.setattr("core.backends.llm.pace.PAUSE_S", 0.001)
 
 
 KEY = "rk-very-secret-0123"

@@ -47,7 +47,7 @@ def server() -> Any:
 @pytest.fixture
 def settings(tmp_path: Path, server: Loopback, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """Two services at one address: `a` is the setting, `b` prefixes what it embeds."""
-    monkeypatch.setattr("core.backends.endpoint.PAUSE_S", 0.001)
+    monkeypatch.setattr("core.backends.llm.pace.PAUSE_S", 0.001)
     monkeypatch.setenv("TEST_EMBEDDING_KEY", KEY)
     common: dict[str, Any] = {
         "model": "small",
