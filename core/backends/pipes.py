@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import IO, Any, cast
 
-from core.domain.system import Incoming
+from core.domain.system import OWN_SESSION, Incoming
 
 LOOK_S = 0.02  # how often a waiting thread checks whether it is to stop
 
@@ -16,13 +17,25 @@ class ProcessGone(Exception):
 
 
 class LinePipes:
-    """The stdin and stdout of a process that was started with unbuffered pipes; for one thread at a time."""
+    """A process and its stdin and stdout; for one thread at a time."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        if process.stdin is None or process.stdout is None:
-            raise ValueError("the process was started without pipes")
-        self._stdin, self._stdout = process.stdin, process.stdout
-        self._incoming = Incoming(process.stdout)
+    def __init__(self, command: Sequence[str], **options: Any) -> None:
+        """Start `command`, in a session of its own: keys pressed in a terminal are for who started it. Raises
+        OSError.
+        """
+        self.process: subprocess.Popen[bytes] = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            **OWN_SESSION,
+            **options,
+        )
+        self._stdin, self._stdout = (
+            cast("IO[bytes]", self.process.stdin),
+            cast("IO[bytes]", self.process.stdout),
+        )
+        self._incoming = Incoming(self._stdout)
         self._rest = b""  # read after the end of a line
 
     def send(self, data: bytes) -> None:
@@ -62,3 +75,9 @@ class LinePipes:
         self._incoming.close()
         self._stdin.close()
         self._stdout.close()
+
+    def kill(self) -> None:
+        """End the process wherever it is."""
+        self.process.kill()
+        self.close()
+        self.process.wait()

@@ -60,10 +60,11 @@ class Function:
         child = self._child = _Child(self._pipeline)
         try:
             child.greeted(self._pipeline.start_timeout_s, cancel)
-        except (Unavailable, Cancelled) as error:
+        except Cancelled:
             self.stop()
-            if isinstance(error, Cancelled):
-                raise
+            raise
+        except Unavailable as error:
+            self.stop()
             raise Unavailable(self._with_words(str(error))) from None
 
     def ask(
@@ -76,19 +77,15 @@ class Function:
         owner = self._pipeline.owner
         try:
             said = child.ask(asked, timeout, cancel)
-        except ProcessGone:
-            code = child.end()
-            self.stop()
-            raise PipelineFailed(
-                self._with_words(f"{owner}: its process ended during the call{code}")
-            ) from None
-        except TimeoutError:
+        except (ProcessGone, TimeoutError, Cancelled, PipelineFailed) as error:
+            code = child.end() if isinstance(error, ProcessGone) else ""
             self.stop()  # nothing else ends code that hangs
-            raise PipelineTimedOut(
-                self._with_words(f"{owner} gave no reply within {timeout:.3g} s; its process was ended")
-            ) from None
-        except (Cancelled, PipelineFailed):
-            self.stop()
+            if isinstance(error, TimeoutError):
+                why = f"{owner} gave no reply within {timeout:.3g} s; its process was ended"
+                raise PipelineTimedOut(self._with_words(why)) from None
+            if isinstance(error, ProcessGone):
+                why = f"{owner}: its process ended during the call{code}"
+                raise PipelineFailed(self._with_words(why)) from None
             raise
         if "error" in said:
             raise PipelineFailed(f"{owner} failed: {self._clean(child.explained(str(said['error'])))}")
@@ -98,16 +95,10 @@ class Function:
 
     def facts(self) -> Mapping[str, Any]:
         """Fields of `DoorState`."""
-        child = self._child
-        printed = child.printed if child is not None else self._last
-        more = {"kind": child.kind, "python": child.python, "started": child.started} if child else {}
-        return {
-            "running": child is not None and child.alive(),
-            "starts": self._starts,
-            "start_ms": child.start_ms if child is not None else None,
-            "stderr": self._clean(printed.decode("utf-8", "replace")),
-            **more,
-        }
+        child, names = self._child, ("kind", "python", "started", "start_ms")
+        more = {name: getattr(child, name) for name in names} if child else {}
+        running = child is not None and child.alive()
+        return {"running": running, "starts": self._starts, "stderr": self._printed(), **more}
 
     def stop(self) -> None:
         """End the process, and what it started."""
@@ -116,13 +107,16 @@ class Function:
             child.kill()
             self._last = child.printed
 
+    def _printed(self) -> str:
+        """Return the end of what this or the last process printed, without secrets."""
+        printed = self._child.printed if self._child is not None else self._last
+        return self._clean(printed.decode("utf-8", "replace"))
+
     def _with_words(self, message: str) -> str:
         """`message` with the last line that was printed: in a traceback that is the error."""
-        printed = self._child.printed if self._child is not None else self._last
-        lines = [line.strip() for line in printed.decode("utf-8", "replace").splitlines() if line.strip()]
-        if not lines:
-            return message
-        return f"{message}; it printed last: {shortened(self._clean(lines[-1]), 300)!r}"
+        lines = self._printed().split("\n")
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return f"{message}; it printed last: {shortened(last, 300)!r}" if last else message
 
     def _clean(self, text: str) -> str:
         return redacted(text, self._secrets)
@@ -153,20 +147,12 @@ class _Child:
             limits = [str(os.getpid()), str(pipeline.memory_mb or half)]
             command = [sys.executable, "-I", "-S", str(SUPERVISOR), *limits, *command]
         system.conceal()
+        where: dict[str, Any] = {"cwd": pipeline.file.parent, "env": self._environment}
         try:
-            self._process = subprocess.Popen(
-                command,
-                cwd=pipeline.file.parent,
-                env=self._environment,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                **system.OWN_SESSION,  # so that what it starts ends with it, and keys pressed here pass by
-            )
+            self._pipes = LinePipes(command, **where, stderr=subprocess.PIPE)
         except OSError as error:
             raise Unavailable(f"{self._owner}: cannot start {pipeline.python}: {error}") from None
-        self._pipes = LinePipes(self._process)
+        self._process = self._pipes.process
         self._reader = threading.Thread(target=self._read_stderr, daemon=True, name=f"stderr-{pipeline.name}")
         self._reader.start()
 
@@ -204,9 +190,8 @@ class _Child:
         head, mark, reply = line.partition(b'"reply": ')
         said = _object(head.rstrip(b", ") + b"}" if mark else line)
         if said is None or said.get("id") != asking or not (mark or "error" in said):
-            raise PipelineFailed(
-                f"{self._owner}: its process said what is no reply: {shortened(repr(line), 120)}"
-            )
+            text = shortened(repr(line), 120)
+            raise PipelineFailed(f"{self._owner}: its process said what is no reply: {text}")
         if time.monotonic() > end:
             raise TimeoutError
         return {**said, "reply": reply.rstrip()[:-1]} if mark else said

@@ -17,15 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from core.backends.sql.guard import (
-    Authorizer,
-    QueryLimits,
-    SqlError,
-    check_statement,
-    in_words,
-    limit,
-    named_parts,
-)
+from core.backends.sql import guard
+from core.backends.sql.guard import QueryLimits, SqlError
 from core.domain.system import end_after, limit_memory
 
 STEPS = 500  # of SQLite's virtual machine between two looks at the clock
@@ -73,8 +66,8 @@ def answer(source: Source, asked: Mapping[str, Any]) -> dict[str, Any]:
 def _guarded(source: Source, asked: Mapping[str, Any]) -> dict[str, Any]:
     sql: str = asked["sql"]
     limits = QueryLimits(**asked["limits"])
-    check_statement(sql)
-    guard = Authorizer(asked["tables"], named_parts(sql))
+    guard.check_statement(sql)
+    authorizer = guard.Authorizer(asked["tables"], guard.named_parts(sql))
     end = time.monotonic() + limits.seconds
 
     def late() -> bool:
@@ -83,18 +76,18 @@ def _guarded(source: Source, asked: Mapping[str, Any]) -> dict[str, Any]:
     try:
         with connected(source) as connection:
             names = (name.lower() for (name,) in connection.execute("SELECT name FROM sqlite_master"))
-            guard.hide(names)
-            limit(connection, limits)
+            authorizer.hide(names)
+            guard.limit(connection, limits)
             connection.set_progress_handler(late, STEPS)
-            connection.set_authorizer(guard)
+            connection.set_authorizer(authorizer)
             if asked["do"] == "reads":
                 connection.execute(f"EXPLAIN {sql}").close()
-                return {"read": sorted(guard.read)}
+                return {"read": sorted(authorizer.read)}
             cursor = connection.execute(sql, asked["values"])
             columns = [str(entry[0])[:200] for entry in cursor.description or ()]
             return {"columns": columns, **_fetch(cursor, limits)}
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
-        raise in_words(error, guard, late, limits) from error
+        raise guard.in_words(error, authorizer, late, limits) from error
 
 
 def _fetch(cursor: sqlite3.Cursor, limits: QueryLimits) -> dict[str, Any]:
@@ -105,13 +98,11 @@ def _fetch(cursor: sqlite3.Cursor, limits: QueryLimits) -> dict[str, Any]:
         if len(rows) >= limits.rows:
             said.append(f"only the first {limits.rows} rows")
             break
-        shown = [_value(value) for value in row]
-        cut += sum(isinstance(value, str) and len(value) > limits.value for value in shown)
-        kept = [
-            f"{value[: limits.value]}…" if isinstance(value, str) and len(value) > limits.value else value
-            for value in shown
-        ]
-        size += sum(len(str(value)) for value in kept)
+        kept = [_value(value) for value in row]
+        for at, value in enumerate(kept):
+            if isinstance(value, str) and len(value) > limits.value:
+                kept[at], cut = f"{value[: limits.value]}…", cut + 1
+            size += len(str(kept[at]))
         if size > limits.result:
             said.append(f"only the first {len(rows)} rows, as all have more than {limits.result} characters")
             break
@@ -130,8 +121,10 @@ def _value(value: Any) -> Any:
     return value if isinstance(value, str | int | float) or value is None else str(value)
 
 
-def _schema(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
-    """Yield the ordinary tables and views; virtual tables, which run code of their module, are skipped."""
+def _schema(connection: sqlite3.Connection) -> Iterator[list[Any]]:
+    """Yield name, statement, columns and foreign keys of the ordinary tables and views; virtual tables, which
+    run code of their module, are skipped.
+    """
     found = connection.execute(
         "SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view') "
         "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND (type = 'view' OR rootpage > 0) ORDER BY rowid"
@@ -143,21 +136,16 @@ def _schema(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
             continue
         try:
             columns = connection.execute(
-                "SELECT name, type, pk FROM pragma_table_info(?)", (name,)
+                "SELECT name, coalesce(type, ''), pk > 0 FROM pragma_table_info(?)", (name,)
             ).fetchall()
             keys = connection.execute(
-                'SELECT "from", "table", "to" FROM pragma_foreign_key_list(?)', (name,)
+                """SELECT "from", "table", coalesce("to", '') FROM pragma_foreign_key_list(?)""", (name,)
             ).fetchall()
         except sqlite3.OperationalError:
             if kind == "table":
                 raise
             continue  # a view of what is not there: no query can read it
-        yield {
-            "name": name,
-            "sql": sql or "",
-            "columns": [[column, declared or "", bool(key)] for column, declared, key in columns],
-            "keys": [[own, table, other or ""] for own, table, other in keys],
-        }
+        yield [name, sql or "", columns, keys]
 
 
 def main() -> int:

@@ -74,12 +74,12 @@ class Database:
             raise Unavailable(f"{name} cannot be read as a SQLite database: {found['unreadable']}")
         self.tables = tuple(
             DatabaseTable(
-                one["name"],
-                one["sql"],
-                tuple(Column(*own) for own in one["columns"]),
-                tuple(map(tuple, one["keys"])),
+                name,
+                sql,
+                tuple(Column(of, kind, bool(key)) for of, kind, key in columns),
+                tuple(map(tuple, keys)),
             )
-            for one in found["tables"]
+            for name, sql, columns, keys in found["tables"]
         )
 
     def table(self, name: str) -> DatabaseTable | None:

@@ -72,9 +72,7 @@ class _GrammarRules:
     scopes: Sequence[Scope]
     values: Values
     alias: str
-    alike: Mapping[
-        tuple[int, str], int
-    ]  # by source and column, the group of columns that hold the same things
+    alike: Mapping[tuple[int, str], int]  # by source and column: the group of those that hold the same things
     rules: dict[str, str] = field(default_factory=dict)
 
     def rule(self, name: str, *ways: str) -> None:
@@ -85,12 +83,8 @@ class _GrammarRules:
         """Return the columns that never need a table name: no other table has one of that name."""
         if not source.plain:
             return []
-        others = {
-            column.name.lower()
-            for other in self.sources
-            if other.plain and other is not source
-            for column in other.table.columns
-        }
+        tables = [other.table for other in self.sources if other.plain and other is not source]
+        others = {column.name.lower() for table in tables for column in table.columns}
         return [column for column in source.table.columns if column.name.lower() not in others]
 
 
@@ -103,12 +97,9 @@ def grammar(tables: Sequence[DatabaseTable], found: Iterable[Join] = (), values:
     the same kind of content: of a joined column, of itself, or of numbers. `values` has the text columns
     whose values for the question are known: `=`, `<>` and IN accept only those, LIKE any text.
     """
-    usable = [  # no name of theirs has a character that ends a line or a text
-        table
-        for table in tables
-        if table.columns
-        and all(name.isprintable() for name in (table.name, *(one.name for one in table.columns)))
-    ]
+    # No name of theirs has a character that ends a line or a text.
+    named = [(one, "".join((one.name, *(column.name for column in one.columns)))) for one in tables]
+    usable = [table for table, names in named if table.columns and names.isprintable()]
     if not usable:
         return ""
     writer = _prepared(usable, tuple(found), values or {})
@@ -179,14 +170,9 @@ def _scopes(
     pairs = [frozenset((at, at + 1)) for at in range(tables, sources, 2) if conditions.get((at, at + 1))]
     level = list(found)
     for _ in range(JOINED - 1):
-        level = list(
-            dict.fromkeys(
-                scope | {at}
-                for scope in level
-                for at in range(tables)
-                if at not in scope and any((one, at) in conditions for one in scope)
-            )
-        )
+        pairs_of = ((scope, at) for scope in level for at in range(tables) if at not in scope)
+        grown = (scope | {at} for scope, at in pairs_of if any((one, at) in conditions for one in scope))
+        level = list(dict.fromkeys(grown))
         for scope in level:
             if len(found) + len(pairs) < SETS:
                 found.setdefault(scope)
@@ -201,20 +187,15 @@ def _of_source(writer: _GrammarRules, at: int) -> None:
     holds.
     """
     source = writer.sources[at]
-    every, short = list(source.table.columns), writer.short(source)
-    alone = [one for one in every if one not in short] if source.plain else []
-    _values(
-        writer, at, "", [(source.column(one), one) for one in every] + [(written(o.name), o) for o in short]
-    )
+    every, short = source.table.columns, writer.short(source)
+    full, bare = [(source.column(one), one) for one in every], [(written(one.name), one) for one in every]
+    _values(writer, at, "", full + [pair for pair in bare if pair[1] in short])
     writer.rule(f"p{at}", *_conditions(writer, at, "", short))
-    if not source.plain:
-        return
-    both = [(source.column(one), one) for one in every] + [(written(one.name), one) for one in every]
-    _values(writer, at, "s", both)
-    writer.rule(f"p{at}s", *_conditions(writer, at, "s", every))
-    if alone:
-        bare = [(written(one.name), one) for one in alone]
-        _values(writer, at, "u", bare, "s")
+    if source.plain:
+        _values(writer, at, "s", full + bare)
+        writer.rule(f"p{at}s", *_conditions(writer, at, "s", every))
+        if alone := [pair for pair in bare if pair[1] not in short]:
+            _values(writer, at, "u", alone, "s")
 
 
 def _values(
@@ -253,11 +234,8 @@ def _conditions(writer: _GrammarRules, at: int, mode: str, short: Sequence[Colum
             known = [terminal(literal(one)) for one in closed or () if one.isprintable()]
             group = writer.alike.get((at, column.name))
             values = f"({' | '.join(['text'] if closed is None else known)})"
-            partners = [
-                terminal(source.column(one))
-                for one in source.table.columns
-                if one is not column and group is not None and writer.alike.get((at, one.name)) == group
-            ]
+            same = [one for one in source.table.columns if writer.alike.get((at, one.name), -1) == group]
+            partners = [terminal(source.column(one)) for one in same if one is not column]
             any_value = closed is None or known
             alone = [*([values] if any_value else []), *partners, f'"(" {nested} ")"']
             listed = f'{nested} | {values} (", " {values})*' if any_value else nested
@@ -332,11 +310,8 @@ def _of_scope(writer: _GrammarRules, scope: Scope) -> None:
     """Add the rules of what follows the selected columns of a SELECT from the tables of `scope`."""
     rule, name = writer.rule, _name(scope)
     members = [f"{at}s" if len(scope) == 1 and writer.sources[at].plain else f"{at}" for at in sorted(scope)]
-    crossed = [
-        f"n{one} cmp n{other}"
-        for one, other in itertools.permutations(members, 2)
-        if f"n{one}" in writer.rules and f"n{other}" in writer.rules
-    ]
+    numbers = [f"n{one}" for one in members if f"n{one}" in writer.rules]
+    crossed = [f"{one} cmp {other}" for one, other in itertools.permutations(numbers, 2)]
     pairs = itertools.combinations(sorted(scope), 2)
     crossed += [_tied(writer, *pair) for pair in pairs if pair in writer.conditions]
     rule(f"f{name}", *_from(writer, scope))
@@ -368,18 +343,11 @@ def _from(writer: _GrammarRules, scope: Scope) -> list[str]:
     for at in sorted(scope):
         rest = scope - {at}
         tied = [one for one in sorted(rest) if (one, at) in writer.conditions]
-        if not tied:
-            continue
-        if len(rest) == 1:
-            start = terminal(writer.sources[next(iter(rest))].stated)
-        elif rest in writer.scopes:
-            start = f"f{_name(rest)}"
-        else:
-            continue
-        ons = " | ".join(_tied(writer, *sorted((one, at))) for one in tied)
-        made.append(
-            f'{start} (" JOIN " | " LEFT JOIN ") {terminal(writer.sources[at].stated)} " ON " ({ons})'
-        )
+        if tied and (len(rest) == 1 or rest in writer.scopes):
+            start = terminal(writer.sources[min(rest)].stated) if len(rest) == 1 else f"f{_name(rest)}"
+            ons = " | ".join(_tied(writer, *sorted((one, at))) for one in tied)
+            other = terminal(writer.sources[at].stated)
+            made.append(f'{start} (" JOIN " | " LEFT JOIN ") {other} " ON " ({ons})')
     return made
 
 
@@ -425,8 +393,8 @@ def _selects(writer: _GrammarRules) -> None:
     rule("derived", f'("COUNT(" | agg) "{writer.alias}.n) FROM (" {inner} ") AS {writer.alias}"')
     rule("sub", f'"SELECT " (some ({told["sub"]}) | "COUNT(*)" vall | derived)')
     rule("other", f'"SELECT " (some ({told["other"]}) | "COUNT(*)" sall)')
-    counted = f'"COUNT(*)" {_after(writer, frozenset(), 1)}'
-    rule("root", f'"SELECT " (some ({told["root"]}) | {counted} | derived | "(" subn ")" op "(" subn ")")')
+    counted = f'"COUNT(*)" {_after(writer, frozenset(), 1)} | derived | "(" subn ")" op "(" subn ")"'
+    rule("root", f'"SELECT " (some ({told["root"]}) | {counted})')
 
 
 def _after(writer: _GrammarRules, seen: Scope, count: int) -> str:
@@ -440,11 +408,8 @@ def _after(writer: _GrammarRules, seen: Scope, count: int) -> str:
     more = [(f"i{at}", seen | {at}) for at in range(len(writer.sources))]
     more += [(f"x{_name(pair)}", seen | pair) for pair in _products(writer)]
     more.append(('"COUNT(*)"', seen))
-    ways = [
-        f"{item} {_after(writer, grown, 2)}"
-        for item, grown in more
-        if any(grown <= scope for scope in writer.scopes)
-    ]
+    fits = [(item, grown) for item, grown in more if any(grown <= scope for scope in writer.scopes)]
+    ways = [f"{item} {_after(writer, grown, 2)}" for item, grown in fits]
     ends = [f"{'y' if count == 1 else 'z'}{_name(scope)}" for scope in writer.scopes if seen <= scope]
     writer.rule(name, f'", " ({" | ".join(ways)})', *ends)
     return name

@@ -168,10 +168,8 @@ class Authorizer:
         if action == sqlite3.SQLITE_FUNCTION:
             if (second or "").lower() in FUNCTIONS:
                 return sqlite3.SQLITE_OK
-            allowed = ", ".join(sorted(FUNCTIONS))
-            return self._deny(
-                ForbiddenSql(f"function {(second or '')[:80]!r} is not allowed; use: {allowed}")
-            )
+            why = f"function {(second or '')[:80]!r} is not allowed; use: {', '.join(sorted(FUNCTIONS))}"
+            return self._deny(ForbiddenSql(why))
         if action == sqlite3.SQLITE_UPDATE and first == "sqlite_master":  # so SQLite declares a virtual table
             return self._deny(ForbiddenSql(f"virtual tables may not be read; {self._known()}"))
         what = _ACTIONS.get(action, f"action {action}")
@@ -210,10 +208,7 @@ def in_words(error: Exception, guard: Authorizer, late: Callable[[], bool], limi
         return guard.denied
     if said == "interrupted" and late():
         return too_slow(limits.seconds)
-    if any(
-        sign in said
-        for sign in ("too big", "too large", "overflow", "too complex", "too many", "too deep", "too long")
-    ):
+    if re.search("overflow|too (big|large|complex|many|deep|long)", said):
         return TooBig(f"{said}: a value may have {limits.length} bytes, a statement 20000")
     if isinstance(error, MemoryError | OverflowError):
         return TooBig(f"it exceeds the memory limit of a query ({said or 'out of memory'})")

@@ -72,15 +72,11 @@ def declared(tables: Sequence[DatabaseTable]) -> tuple[Join, ...]:
     for table in tables:
         for own, other, column in table.keys:
             target = by_name.get(other.lower())
-            if target is None:
-                continue
-            mine = next((one.name for one in table.columns if one.name.lower() == own.lower()), None)
-            theirs = next(
-                (o.name for o in target.columns if (o.name.lower() == column.lower() if column else o.key)),
-                None,
-            )
-            if mine is not None and theirs is not None and (table.name, mine) != (target.name, theirs):
-                found.setdefault(Join(table.name, mine, target.name, theirs))
+            there = target.columns if target else ()
+            mine = [one.name for one in table.columns if one.name.lower() == own.lower()]
+            theirs = [o.name for o in there if (o.name.lower() == column.lower() if column else o.key)]
+            if target and mine and theirs and (table.name, mine[0]) != (target.name, theirs[0]):
+                found.setdefault(Join(table.name, mine[0], target.name, theirs[0]))
     return tuple(found)
 
 

@@ -6,6 +6,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from core.backends.sql.database import Column, Database, DatabaseTable
 from core.backends.sql.guard import SqlError, TooBig, TooSlow
@@ -96,7 +97,7 @@ def known_values(
     for table in tables:
         for column in table.columns:
             if column.textual:
-                few = _stored(database, table, column, MAX_LISTED_VALUES + 1)
+                few = examples(database, table, column.name, MAX_LISTED_VALUES + 1)
                 found[table.name, column.name] = few if few and len(few) <= MAX_LISTED_VALUES else []
     for one in links.found:
         own = (one.table, one.column)
@@ -197,17 +198,14 @@ def link(
 def connect(chosen: Sequence[str], tables: Sequence[DatabaseTable]) -> tuple[str, ...]:
     """`chosen`, then the tables on shortest paths of foreign keys from the first to each of the others."""
     near: dict[str, set[str]] = {table.name: set() for table in tables}
+    by_name = {name.lower(): name for name in near}
     for table in tables:
         for _, other, _ in table.keys:
-            known = next((name for name in near if name.lower() == other.lower()), None)
-            if known is not None and known != table.name:
+            if (known := by_name.get(other.lower(), table.name)) != table.name:
                 near[table.name].add(known)
                 near[known].add(table.name)
-    added: dict[str, None] = dict.fromkeys(chosen)
-    for goal in chosen[1:]:
-        for name in _path(near, chosen[0], goal):
-            added.setdefault(name)
-    return tuple(added)
+    paths = (_path(near, chosen[0], goal) for goal in chosen[1:])
+    return tuple(dict.fromkeys([*chosen, *chain.from_iterable(paths)]))
 
 
 def _path(near: dict[str, set[str]], start: str, goal: str) -> list[str]:
@@ -263,7 +261,7 @@ def _with_values(database: Database, table: DatabaseTable) -> str:
     """Format a table with a line for each column: all values of a text column that has few, else some."""
     lines = []
     for column in table.columns:
-        values = _stored(database, table, column, MAX_LISTED_VALUES + 1)
+        values = examples(database, table, column.name, MAX_LISTED_VALUES + 1)
         some = values if column.textual and len(values) <= MAX_LISTED_VALUES else values[:EXAMPLES]
         more = ", ..." if len(values) > len(some) else ""
         lines.append(
@@ -276,28 +274,17 @@ def _with_values(database: Database, table: DatabaseTable) -> str:
     return "\n".join([f"CREATE TABLE {written(table.name)} (", *columns, ")"])
 
 
-def _stored(database: Database, table: DatabaseTable, column: Column, most: int) -> list[str]:
-    """Return the `examples` of a column, remembered."""
-    key = ("examples", table.name, column.name, most)
-    if key not in database.found:
-        found = _different(database, table, column.name, most)
-        if found is None:
-            return []
-        database.found[key] = found
-    return list(database.found[key])
-
-
 def examples(database: Database, table: DatabaseTable, column: str, most: int) -> list[str]:
-    """Return up to `most` different values of a column, the first found; [] if that takes too long."""
-    return _different(database, table, column, most) or []
-
-
-def _different(database: Database, table: DatabaseTable, column: str, most: int) -> list[str] | None:
-    """Return the `examples`, or None if the query failed."""
-    name, of = quoted(column), quoted(table.name)
-    sql = f"SELECT DISTINCT {name} FROM {of} WHERE {name} IS NOT NULL AND {name} <> '' LIMIT {int(most)}"
-    try:
-        rows = database.within(EXAMPLES_S)(sql, rows=most, value=MAX_VALUE_CHARS)
-    except SqlError:
-        return None  # a value beyond the limits, or a table too large to look through: it has no examples
-    return [" ".join(str(value).split()) for (value,) in rows]
+    """Return up to `most` different values of a column, the first found, and remember them; [] if a value is
+    beyond the limits or the table too large to look through.
+    """
+    key = ("examples", table.name, column, most)
+    if key not in database.found:
+        name, of = quoted(column), quoted(table.name)
+        sql = f"SELECT DISTINCT {name} FROM {of} WHERE {name} IS NOT NULL AND {name} <> '' LIMIT {int(most)}"
+        try:
+            rows = database.within(EXAMPLES_S)(sql, rows=most, value=MAX_VALUE_CHARS)
+        except SqlError:
+            return []
+        database.found[key] = [" ".join(str(value).split()) for (value,) in rows]
+    return list(database.found[key])

@@ -48,10 +48,9 @@ def compared(sql: str) -> tuple[TextComparison, ...]:
     like = False
     for at, token in enumerate(found):
         if token in ("=", "LIKE", "IN") and at:
-            name = found[at - 1] if found[at - 1] != "NOT" else found[at - 2]
-            where = at - (1 if found[at - 1] != "NOT" else 2)
+            where = at - (2 if found[at - 1] == "NOT" else 1)
             table = found[where - 2] if where >= 2 and found[where - 1] == "." else ""
-            place, like = (table.strip(_QUOTES), name.strip(_QUOTES)), token == "LIKE"
+            place, like = (table.strip(_QUOTES), found[where].strip(_QUOTES)), token == "LIKE"
         elif token.startswith("'") and place is not None:
             made.append(TextComparison(*place, token[1:-1].replace("''", "'"), like))
         elif token not in ("(", ",", "'"):
@@ -66,17 +65,15 @@ def about_error(error: str, tables: Sequence[DatabaseTable]) -> str:
         given = column[1].strip()
         table, _, name = given.rpartition(".")
         name = name.strip(_QUOTES)
-        have = [
-            dotted(one.name, own.name)
-            for one in tables
-            for own in one.columns
-            if own.name.lower() == name.lower()
-        ]
+        columns = [(own.name.lower(), dotted(one.name, own.name)) for one in tables for own in one.columns]
+        have = [place for own, place in columns if own == name.lower()]
         own = next((one for one in tables if one.name.lower() == table.strip(_QUOTES).lower()), None)
         listed = f" {written(own.name)} has {_listed([one.name for one in own.columns])}." if own else ""
         if have:
             return f"There is no column {given} there.{listed} Use {_listed(have)}, with its table in FROM."
-        return f"There is no column {given}.{listed}{_alike(name, tables)}"
+        known = dict(columns)
+        near = [known[one] for one in difflib.get_close_matches(name.lower()[:100], known, NEAR, 0.5)]
+        return f"There is no column {given}.{listed}{f' Like it: {_listed(near)}.' if near else ''}"
     missing = _NO_TABLE.fullmatch(error)
     if missing:
         return f"There is no table {missing[1]}. The tables: {_listed([one.name for one in tables])}."
@@ -153,9 +150,8 @@ def about_nothing(
             ]
             same = [place for group in groups(joins) if not set(group).isdisjoint(places) for place in group]
             if not _among(one, [*places, *same], tables):
-                where = (
-                    f"it is in {_listed([dotted(*place) for place in places])}" if places else "nor elsewhere"
-                )
+                listed = _listed([dotted(*place) for place in places])
+                where = f"it is in {listed}" if places else "nor elsewhere"
                 said.append(f"{literal(one.value)} is not in {one.column.lower()}, {where}.")
     except SqlError as error:  # the search did not finish: no more is known
         log.debug("%s", error)
@@ -179,12 +175,6 @@ def _among(one: TextComparison, places: Sequence[Place], tables: Sequence[Databa
         column.lower() == one.column.lower() and (not table or name.lower() == table)
         for name, column in places
     )
-
-
-def _alike(name: str, tables: Sequence[DatabaseTable]) -> str:
-    columns = {own.name.lower(): dotted(one.name, own.name) for one in tables for own in one.columns}
-    near = difflib.get_close_matches(name.lower()[:100], columns, NEAR, 0.5)
-    return f" Like it: {_listed([columns[one] for one in near])}." if near else ""
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -63,11 +63,10 @@ class Workers:
                 raise
             else:
                 with self._lock:
-                    kept = len(self._idle) < MAX_IDLE_PROCESSES
-                    if kept:
-                        self._idle.append(worker)
-                if not kept:
-                    worker.kill()
+                    self._idle.append(worker)
+                    ended = self._idle.pop(0) if len(self._idle) > MAX_IDLE_PROCESSES else None
+                if ended:
+                    ended.kill()
                 return found
 
 
@@ -76,32 +75,23 @@ class Worker:
 
     def __init__(self, source: Path | bytes, cancelled: Callable[[], bool]) -> None:
         """Start it and wait until it takes requests; raises Unavailable, or SqlFailed when stopped."""
+        command = [sys.executable, "-m", "core.backends.sql.child"]
+        env = {name: os.environ[name] for name in system.NEEDED if name in os.environ}
+        held = source if isinstance(source, bytes) else b""
+        first = {"bytes": len(held)} if isinstance(source, bytes) else {"path": str(source.resolve())}
         try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "core.backends.sql.child"],
-                cwd=ROOT,
-                env={name: os.environ[name] for name in system.NEEDED if name in os.environ},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                bufsize=0,
-                **system.OWN_SESSION,  # keys pressed in a terminal end it through whoever asks
-            )
+            self._pipes = LinePipes(command, cwd=ROOT, env=env, stderr=subprocess.DEVNULL)
         except OSError as error:
             raise Unavailable(f"cannot start the query process: {error}") from None
-        self._pipes = LinePipes(self._process)
+        self.kill = self._pipes.kill
         try:
-            if isinstance(source, bytes):
-                self._pipes.send(json.dumps({"bytes": len(source)}).encode() + b"\n")
-                self._pipes.send(source)
-            else:
-                self._pipes.send(json.dumps({"path": str(source.resolve())}).encode() + b"\n")
+            self._pipes.send(json.dumps(first).encode() + b"\n" + held)
             self._reply(START_S, 1_000, cancelled)
-        except (ProcessGone, TooBig, TimeoutError):
+        except BaseException as error:
             self.kill()
-            raise Unavailable("cannot start the query process: it ended or did not respond") from None
-        except BaseException:
-            self.kill()
+            if isinstance(error, ProcessGone | TooBig | TimeoutError):
+                why = "cannot start the query process: it ended or did not respond"
+                raise Unavailable(why) from None
             raise
 
     def ask(
@@ -113,12 +103,6 @@ class Worker:
             return self._reply(seconds + GRACE_S, most, cancelled)
         except TimeoutError:
             raise too_slow(seconds) from None
-
-    def kill(self) -> None:
-        """End it wherever it is."""
-        self._process.kill()
-        self._pipes.close()
-        self._process.wait()
 
     def _reply(self, seconds: float, most: int, cancelled: Callable[[], bool]) -> dict[str, Any]:
         """Return the next line. Raises TimeoutError, ProcessGone, TooBig, and SqlFailed if stopped."""

@@ -14,14 +14,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.backends.pipes import LinePipes, ProcessGone
 from core.domain.errors import Unavailable
 from core.domain.program import PROJECT
-from core.domain.system import OWN_SESSION, hide_environment
+from core.domain.system import hide_environment
 
 if TYPE_CHECKING:
     from distributed import Nanny
@@ -54,27 +54,16 @@ class Local:
         self._log.parent.mkdir(parents=True, exist_ok=True)
         paths = filter(None, (str(PROJECT), os.environ.get("PYTHONPATH")))
         env = {**os.environ, "ROUTESCOPE_HOME": str(home), "PYTHONPATH": os.pathsep.join(paths)}
+        command = [sys.executable, "-m", "core.backends.workers.local"]
         large = self._log.exists() and self._log.stat().st_size > LOG_BYTES
         with self._log.open("wb" if large else "ab") as log:
-            # In a session of its own: Ctrl-C in a terminal is for who started it, who stops at a safe point.
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "core.backends.workers.local"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                bufsize=0,
-                env=env,
-                cwd=PROJECT,
-                **OWN_SESSION,
-            )
+            self._pipes = LinePipes(command, stderr=log, env=env, cwd=PROJECT)
         failed = Unavailable(f"the workers of this machine did not start; {self._log} says why")
-        self._pipes = LinePipes(self._process)
         try:
             self._pipes.send(json.dumps({"workers": workers}).encode() + b"\n")
             told = json.loads(self._pipes.line(START_S, MAX_BYTES, failed, lambda: None))
         except (ProcessGone, TimeoutError, Unavailable):
-            self._process.kill()
-            self.close()
+            self._pipes.kill()
             raise failed from None
         self.address: str = told["address"]
         self.security: Security = Security(require_encryption=True, **told["security"])
@@ -82,16 +71,14 @@ class Local:
     @property
     def pid(self) -> int:
         """Of the process that the workers end with."""
-        return self._process.pid
+        return self._pipes.process.pid
 
     def close(self) -> None:
         """End it with its workers."""
         self._pipes.close()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        with suppress(subprocess.TimeoutExpired):
+            self._pipes.process.wait(10)
+        self._pipes.kill()
 
 
 @asynccontextmanager
