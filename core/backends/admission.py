@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from itertools import count, zip_longest
-from typing import Protocol
+from typing import Protocol, cast
 
 from core.domain.errors import Cancelled
 from core.domain.once import Recent
@@ -144,34 +144,50 @@ def aside(what: str = "") -> Iterator[None]:
     """Exclude the block, which is done once for all, from the route's time. `what`, the condition waited for,
     makes it a span.
     """
-    who, began = asker(), time.perf_counter()
+    who = asker()
     with ExitStack() as stack:
         stack.enter_context(who.waiting())
-        if who.trace is None:
-            yield
-            return
-        span = stack.enter_context(who.trace.span(WAIT, "CHAIN")) if what else None
-        stack.enter_context(who.trace.aside())
-        if span is not None:
-            span.output = Waited(until=what)
+        if who.trace is not None:
+            if what:
+                stack.enter_context(_shown(who.trace, Waited(until=what)))
+            stack.enter_context(who.trace.aside())
         yield
-        if span is not None and isinstance(span.output, Waited):
-            span.output = _over(span.output, (time.perf_counter() - began) * 1000, 0.0)
 
 
 @contextmanager
 def service_wait(seconds: float) -> Iterator[None]:
     """Show that a route waits `seconds` because its service asks for that; the time counts."""
-    trace, began = asker().trace, time.perf_counter()
+    trace = asker().trace
     if trace is None:
         yield
         return
-    with trace.span(WAIT, "CHAIN") as span:
-        span.output = Waited(about=seconds, until=SERVICE)
+    with _shown(trace, Waited(about=seconds, until=SERVICE)) as wait:
+        began = time.perf_counter()
         try:
             yield
         finally:
-            span.output = _over(span.output, 0.0, (time.perf_counter() - began) * 1000)
+            wait.own_ms = (time.perf_counter() - began) * 1000
+
+
+class _ShownWait:
+    """A wait under way: its span, and the milliseconds of it that count for the route."""
+
+    def __init__(self, span: OpenWait) -> None:
+        self.span, self.own_ms = span, 0.0
+
+
+@contextmanager
+def _shown(trace: RouteClock, wait: Waited) -> Iterator[_ShownWait]:
+    """Show a wait as a span, at its end with the milliseconds that count and those that do not."""
+    began = time.perf_counter()
+    with trace.span(WAIT, "CHAIN") as span:
+        span.output, shown = wait, _ShownWait(span)
+        try:
+            yield shown
+        finally:
+            others = max(0.0, (time.perf_counter() - began) * 1000 - shown.own_ms)
+            ms = {"others_ms": round(others, 3), "own_ms": round(shown.own_ms, 3)}
+            span.output = replace(cast("Waited", span.output), over=True, **ms)
 
 
 @dataclass(slots=True, eq=False)
@@ -211,10 +227,14 @@ class ModelQueue:
             self._admit()
             self._weigh(who)
         try:
-            if ticket.served.is_set():
-                self._begin(ticket)
-            elif who.trace is not None and told:
-                self._stand_and_report(ticket, who.trace, cancel)
+            if who.trace is not None and told and not ticket.served.is_set():
+                with _shown(who.trace, Waited()) as wait:
+
+                    def tell() -> None:
+                        wait.span.output = self._place(ticket) or wait.span.output
+
+                    self._stand(ticket, cancel, tell)
+                    wait.own_ms = self._begin(ticket)
             else:
                 self._stand(ticket, cancel)
                 self._begin(ticket)
@@ -226,18 +246,6 @@ class ModelQueue:
         """Return the number of waiting calls."""
         with self._lock:
             return sum(map(len, self._lines.values()))
-
-    def _stand_and_report(self, ticket: _Ticket, trace: RouteClock, cancel: threading.Event | None) -> None:
-        began = time.perf_counter()
-        with trace.span(WAIT, "CHAIN") as span:
-            span.output = Waited()
-
-            def tell() -> None:
-                span.output = self._place(ticket) or span.output
-
-            self._stand(ticket, cancel, tell)
-            own = self._begin(ticket)
-            span.output = _over(span.output, (time.perf_counter() - began) * 1000 - own, own)
 
     def _stand(
         self, ticket: _Ticket, cancel: threading.Event | None, look: Callable[[], None] = lambda: None
@@ -319,11 +327,6 @@ class ModelQueue:
         for _ in range(ahead):
             heapq.heapreplace(ends, ends[0] + mean)
         return Waited(ahead + 1, ends[0])
-
-
-def _over(wait: Waited, others: float, own: float) -> Waited:
-    """Return the finished wait with the excluded and the counted milliseconds."""
-    return replace(wait, over=True, others_ms=round(max(0.0, others), 3), own_ms=round(own, 3))
 
 
 _endpoints: Recent[str, ModelQueue] = Recent(ENDPOINTS)

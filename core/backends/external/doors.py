@@ -9,10 +9,9 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from core.backends.admission import ModelQueue
+from core.backends.admission import ModelQueue, aside
 from core.domain.errors import Cancelled, RouteScopeError, Unavailable, describe
 from core.domain.external import PipelineReply, parse_reply
 from core.domain.pipelines import Pipeline
@@ -74,7 +73,6 @@ class DoorState:
     failed: int = 0
     last_ms: float | None = None
     error: str = ""
-    error_at: str = ""
     stderr: str = ""  # the end of its output
 
 
@@ -118,8 +116,6 @@ class Live:
         Raises Unavailable if it cannot be started, PipelineTimedOut, PipelineFailed, Cancelled, and BadInput
         if the reply is malformed.
         """
-        from core.backends.admission import aside
-
         at_once = 1 if self.pipeline.door == "function" else float("inf")
         with self._turns.slot(at_once, cancel):
             try:
@@ -133,8 +129,7 @@ class Live:
             except Cancelled:
                 raise
             except RouteScopeError as error:
-                failed, at = describe(error), datetime.now(UTC).isoformat(timespec="seconds")
-                self._count(failed=self._state.failed + 1, error=failed, error_at=at)
+                self._count(failed=self._state.failed + 1, error=describe(error))
                 raise
             self._count(last_ms=ms)
             return Called(reply, data.decode("utf-8", "replace"), ms, inside)
@@ -183,19 +178,17 @@ def live(pipeline: Pipeline, secrets: Sequence[str] = ()) -> Live:
 
 def known(name: str) -> DoorState | None:
     """Return the state of a pipeline called by this process, else None."""
-    with _lock:
-        found = _live.get(name)
+    found = _live.get(name)
     return found.state if found is not None else None
 
 
 def stop(name: str) -> None:
     """End a pipeline's process; the next question starts it again."""
-    with _lock:
-        found = _live.get(name)
-    if found is not None:
+    if (found := _live.get(name)) is not None:
         found.stop()
 
 
+@atexit.register
 def stop_all() -> None:
     """End every process that was started."""
     with _lock:
@@ -203,6 +196,3 @@ def stop_all() -> None:
         _live.clear()
     for one in ended:
         one.stop()
-
-
-atexit.register(stop_all)

@@ -80,10 +80,7 @@ def _filled(value: str, pipeline: Pipeline) -> str:
     """Replace environment variables in a header's value. Raises Unavailable if one is missing or unusable."""
     for name in VARIABLE.findall(value):
         found = os.environ.get(name)
-        if not found:
-            raise Unavailable(
-                f"{pipeline.owner}: a header needs the environment variable {name}, not set here"
-            )
-        if not (found.isascii() and found.isprintable()):
-            raise Unavailable(f"{pipeline.owner}: {name} contains characters that no header has")
+        if not found or not (found.isascii() and found.isprintable()):
+            lack = "contains characters that no header has" if found else "is not set here"
+            raise Unavailable(f"{pipeline.owner}: the environment variable {name} of a header {lack}")
     return VARIABLE.sub(lambda found: os.environ[found[1]], value)

@@ -104,15 +104,13 @@ def read(path: Path, questions: Mapping[str, Query], of: str) -> RunFile:
     if path.suffix.lower() not in ENDINGS:
         raise BadInput(f"--run {path.name}: cannot tell its kind by its ending; write {HOW}")
     try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise BadInput(
-                f"--run {path.name}: {size / 2**20:.0f} MiB; at most {MAX_BYTES // 2**20} MiB are read: keep "
-                "the first 100 hits of each question"
-            )
-        data = path.read_bytes()
+        with path.open("rb") as opened:
+            data = opened.read(MAX_BYTES + 1)
     except OSError as error:
         raise BadInput(f"--run: cannot read {path}: {error.strerror or error}") from None
+    if len(data) > MAX_BYTES:
+        most = f"at most {MAX_BYTES // 2**20} MiB are read"
+        raise BadInput(f"--run {path.name}: {most}: keep the first 100 hits of each question")
     try:
         text = composed(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -137,6 +135,11 @@ class _Ids:
     def where(self, line: int) -> str:
         return f"--run {self.file} line {line}"
 
+    def bad(self, line: int, what: str, given: object = "") -> BadInput:
+        """Return the error of a line; `given` is quoted after `what` where {} stands."""
+        shown = shortened(repr(given), 80)
+        return BadInput(f"{self.where(line)}: {what.replace('{}', shown, 1)}")
+
     def known(self, id: str, line: int) -> str:
         """Return a question's id, decoding RouteScope's own run files if necessary. Raises BadInput if the
         set does not contain it.
@@ -145,10 +148,8 @@ class _Ids:
             if one in self.questions:
                 return one
         some = ", ".join(map(repr, list(self.questions)[:3]))
-        raise BadInput(
-            f"{self.where(line)}: question {shortened(id, 80)!r} is not among the {len(self.questions)} "
-            f"questions of {self.of}, which are {some} ..."
-        )
+        known = f"the {len(self.questions)} questions of {self.of}, which are {some} ..."
+        raise self.bad(line, f"question {{}} is not among {known}", id)
 
 
 def _trec(text: str, ids: _Ids) -> dict[str, Answered]:
@@ -157,26 +158,24 @@ def _trec(text: str, ids: _Ids) -> dict[str, Answered]:
     for line, content in _lines(text):
         columns = content.split()
         if len(columns) != 6:
-            raise BadInput(f"{ids.where(line)}: {len(columns)} columns; a TREC run has 6: {COLUMNS}")
+            raise ids.bad(line, f"{len(columns)} columns; a TREC run has 6: {COLUMNS}")
         id, _, passage, rank, score, _ = columns
         own = rows.setdefault(ids.known(id, line), {})
         if passage in own:
-            raise BadInput(
-                f"{ids.where(line)}: passage {shortened(passage, 80)!r} stands there twice for question "
-                f"{shortened(id, 80)!r}, first on line {own[passage][2]}"
+            first = own[passage][2]
+            raise ids.bad(
+                line, f"passage {{}} stands there twice for a question, first on line {first}", passage
             )
         if len(own) >= MAX_HITS:
-            raise BadInput(
-                f"{ids.where(line)}: more than {MAX_HITS:,} hits of question {shortened(id, 80)!r}"
-            )
+            raise ids.bad(line, f"more than {MAX_HITS:,} hits of question {{}}", id)
         try:
             number = float(score)
         except ValueError:
             number = math.nan
         if not math.isfinite(number):
-            raise BadInput(f"{ids.where(line)}: score {shortened(score, 40)!r} is no number")
+            raise ids.bad(line, "score {} is no number", score)
         if not re.fullmatch(r"\d{1,9}", rank):
-            raise BadInput(f"{ids.where(line)}: rank {shortened(rank, 40)!r} is no whole number")
+            raise ids.bad(line, "rank {} is no whole number", rank)
         own[passage] = (number, int(rank), line)
     found = {}
     for id, own in rows.items():
@@ -198,15 +197,13 @@ def _replies(text: str, ids: _Ids) -> dict[str, Answered]:
         except (ValueError, RecursionError) as error:
             raise BadInput(f"{where}: not JSON: {error}") from None
         if not isinstance(given, dict):
-            raise BadInput(f"{where}: expected an object with question_id or question, and hits")
+            raise ids.bad(line, "expected an object with question_id or question, and hits")
         id = _question(given, by_text, ids, line)
         if id in found:
-            raise BadInput(
-                f"{where}: question {shortened(id, 80)!r} stands there twice, first on line {found[id].line}"
-            )
+            raise ids.bad(line, f"question {{}} stands there twice, first on line {found[id].line}", id)
         ms = given.pop("ms", None)
         if ms is not None and (isinstance(ms, bool) or not isinstance(ms, int | float) or ms < 0):
-            raise BadInput(f"{where}: ms is {shortened(repr(ms), 40)}; expected milliseconds, 0 or more")
+            raise ids.bad(line, "ms is {}; expected milliseconds, 0 or more", ms)
         read_reply(given, where)  # raises BadInput for one that is not as it is to be
         found[id] = Answered(given, None if ms is None else float(ms), line)
     return found
@@ -218,15 +215,12 @@ def _question(given: dict[str, Any], by_text: Mapping[str, list[str]], ids: _Ids
     if isinstance(id, str | int) and not isinstance(id, bool):
         return ids.known(str(id), line)
     if id is not None or not isinstance(text, str):
-        raise BadInput(f"{ids.where(line)}: no question_id and no question, which say what it replies to")
+        raise ids.bad(line, "no question_id and no question, which say what it replies to")
     same = by_text.get(text.strip(), [])
     if len(same) > 1:
-        raise BadInput(
-            f"{ids.where(line)}: {len(same)} questions of {ids.of} ask {shortened(text, 80)!r}; give "
-            "question_id"
-        )
+        raise ids.bad(line, f"{len(same)} questions of {ids.of} ask {{}}; give question_id", text)
     if not same:
-        raise BadInput(f"{ids.where(line)}: {ids.of} does not ask {shortened(text, 80)!r}")
+        raise ids.bad(line, f"{ids.of} does not ask {{}}", text)
     return same[0]
 
 

@@ -175,9 +175,10 @@ def _haystack_pipeline(found: Any, asked: dict[str, Any]) -> Any:
     if not data:
         raise Wrong("the pipeline has no open input called query, text, question or prompt")
     given = found.run(data, include_outputs_from=set(found.graph.nodes))
-    feeding: dict[str, list[str]] = {str(name): [] for name in found.graph.nodes}
-    for before, after, *_ in found.graph.edges:
-        feeding[str(after)].append(str(before))
+    feeding = {
+        str(name): [str(edge[0]) for edge in found.graph.edges if edge[1] == name]
+        for name in found.graph.nodes
+    }
     try:
         order = list(TopologicalSorter(feeding).static_order())
     except CycleError:  # as they were added
@@ -193,19 +194,14 @@ def _haystack_pipeline(found: Any, asked: dict[str, Any]) -> Any:
     stages = []
     for name in order:
         if name in having:
-            kind = type(found.graph.nodes[name].get("instance")).__name__
-            stage = {
-                "name": name,
-                "kind": next((told for part, told in COMPONENTS.items() if part in kind), "other"),
-                "hits": hits_of(given[name]["documents"]),
-            }
+            component = type(found.graph.nodes[name].get("instance")).__name__
+            kind = next((told for part, told in COMPONENTS.items() if part in component), "other")
+            stage = {"name": name, "kind": kind, "hits": hits_of(given[name]["documents"])}
             before = sorted(nearest(name, {name}), key=order.index)
-            if before and stage["kind"] != "retrieve":
-                stage["from"] = before
-            stages.append(stage)
+            stages.append({**stage, "from": before} if before and kind != "retrieve" else stage)
     answer = next((one for name in reversed(order) if (one := _answer(given.get(name)))), None)
-    final = stages[-1]["hits"] if stages else []
-    return ResultWithStages({"hits": final, **({"answer": answer} if answer else {})}, stages)
+    reply = {"hits": stages[-1]["hits"] if stages else [], "answer": answer}
+    return ResultWithStages(reply if answer else {"hits": reply["hits"]}, stages)
 
 
 def _beir(module: Any, found: Any, asked: dict[str, Any]) -> Any:
@@ -216,19 +212,16 @@ def _beir(module: Any, found: Any, asked: dict[str, Any]) -> Any:
     corpus = getattr(found, "corpus", None)
     corpus = getattr(module, "corpus", None) if corpus is None else corpus
     if not isinstance(corpus, dict):
-        raise Wrong(
-            "a BEIR retriever searches a corpus that is given to it: set `corpus`, a dict of "
-            "{document id: {title, text}}, in the file or on the object"
-        )
+        raise Wrong("set `corpus`, a dict of {document id: {title, text}}, in the file or on the object")
     more = {"score_function": "cos_sim"} if "score_function" in parameters else {}
     ranked = found.search(corpus=corpus, queries={"q": asked["query"]}, top_k=asked["k"], **more)["q"]
-    hits = []
-    for id, score in sorted(ranked.items(), key=lambda item: -float(item[1]))[: asked["k"]]:
-        entry = corpus.get(id)
-        entry = entry if isinstance(entry, dict) else {"text": entry}
-        texts = {name: str(entry.get(name) or "") for name in ("text", "title")}
-        hits.append({"doc_id": id, "score": score, **texts})
-    return hits
+    best = sorted(ranked.items(), key=lambda item: -float(item[1]))[: asked["k"]]
+    entries = {id: one if isinstance(one := corpus.get(id), dict) else {"text": one} for id, _ in best}
+    return [
+        {"doc_id": id, "score": score}
+        | {name: str(entries[id].get(name) or "") for name in ("text", "title")}
+        for id, score in best
+    ]
 
 
 # (method, how the kind is shown, function of the file's module, the object and the request)
@@ -276,8 +269,7 @@ def _object(given: dict[Any, Any]) -> dict[str, Any]:
 
 def _stage(given: dict[Any, Any]) -> dict[str, Any]:
     return {
-        str(key): hits_of(value) if key == "hits" and value is not None else plain(value)
-        for key, value in given.items()
+        str(key): hits_of(value) if key == "hits" and value else plain(value) for key, value in given.items()
     }
 
 
@@ -407,11 +399,7 @@ def answer(ask: Any, asked: dict[str, Any], loop: asyncio.AbstractEventLoop) -> 
     try:
         given = ask(asked)
         if inspect.isawaitable(given):
-
-            async def wait() -> Any:
-                return await given
-
-            given = loop.run_until_complete(wait())
+            given = loop.run_until_complete(asyncio.wait_for(given, None))
         if inspect.isgenerator(given):
             given = list(itertools.islice(given, MAX_HITS))
         took = (time.perf_counter() - began) * 1000

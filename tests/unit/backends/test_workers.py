@@ -785,12 +785,13 @@ def test_a_task_that_ends_every_worker_is_given_up_in_words(home):
     class Full(Pool):
         """One whose every task ends its worker."""
 
-        ahead = 1
+        def _ahead(self):
+            return 1
 
         def _ready(self, ended):
             return True
 
-        def connected(self):
+        def _connected(self):
             return self
 
         def submit(self, _work, _header, function, payload, _behalf, **_how):
