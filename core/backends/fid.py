@@ -83,8 +83,7 @@ class FusionInDecoder:
                 output_attentions=True,
                 stopping_criteria=StoppingCriteriaList([stop]),
             )
-            if stop.error is not None:
-                raise stop.error
+            stop.check()
             written = out.sequences[0][1:]  # the first one only starts the decoder
             said = self._tokenizer.decode(written, skip_special_tokens=True).strip()
         shares = _shares(out.cross_attentions, len(passages))
@@ -114,25 +113,20 @@ class _Stop:
     def __init__(self, name: str, timeout: float, cancel: threading.Event) -> None:
         self._name, self._timeout, self._cancel = name, timeout, cancel
         self._deadline = time.monotonic() + timeout
-        self.error: Exception | None = None
 
     def check(self) -> None:
         """Raise Cancelled or ModelTimedOut if it is time to end."""
         if self._cancel.is_set():
             raise Cancelled(f"stopped while {self._name} was reading")
         if time.monotonic() > self._deadline:
-            raise ModelTimedOut(
-                f"{self._name} did not answer within {self._timeout:.3g} s; give fewer passages"
-            )
+            why = f"did not answer within {self._timeout:.3g} s; give fewer passages"
+            raise ModelTimedOut(f"{self._name} {why}")
 
     def __call__(self, input_ids: Any, *_: Any, **__: Any) -> Any:
         import torch
 
-        try:
-            self.check()
-        except (Cancelled, ModelTimedOut) as error:
-            self.error = error
-        return torch.full((len(input_ids),), self.error is not None, dtype=torch.bool)
+        ended = self._cancel.is_set() or time.monotonic() > self._deadline
+        return torch.full((len(input_ids),), ended, dtype=torch.bool)
 
 
 def _shares(attentions: Any, passages: int) -> tuple[float, ...]:

@@ -103,16 +103,12 @@ class HostedEmbedder:
 
     def batches(self, sizes: Sequence[int]) -> Iterator[list[int]]:
         """Positions that share a request, for texts of so many tokens."""
-        batch: list[int] = []
-        used = 0
-        for at, size in enumerate(sizes):
-            if batch and (len(batch) >= self._most or used + size > self.spec.tokens_at_once):
-                yield batch
-                batch, used = [], 0
-            batch.append(at)
-            used += size
-        if batch:
-            yield batch
+        start = 0
+        for at in range(1, len(sizes) + 1):
+            full = at - start >= self._most or sum(sizes[start : at + 1]) > self.spec.tokens_at_once
+            if full or at == len(sizes):
+                yield list(range(start, at))
+                start = at
 
     def _embedded(self, texts: Sequence[str], use: Use, timeout: float, cancel: threading.Event) -> Matrix:
         prefix = self.spec.query_prefix if use == "query" else self.spec.document_prefix
@@ -150,20 +146,20 @@ class HostedEmbedder:
         raise self._endpoint.refusal(reply)
 
     def _post(self, texts: list[str], use: Use, end: float, cancel: threading.Event) -> HttpReply:
-        spec = self.spec
+        spec, cohere, voyage = self.spec, self.spec.kind == "cohere", self.spec.kind == "voyage"
         asked = use == "query"
-        own = spec.query_type if asked else spec.document_type
-        kind = own or TYPES.get(spec.kind, {}).get(use)
-        body: dict[str, Any] = {"model": spec.model, **({"input_type": kind} if kind else {})}
         encoding = "base64" if self._base64 else "float"
-        if spec.kind == "cohere":
-            body |= {"texts": texts, "embedding_types": [encoding], "truncate": "END"}
-        else:
-            body |= {"input": texts, **({"truncation": True} if spec.kind == "voyage" else {})}
-            if self._base64 or (spec.encoding == "float" and spec.kind != "voyage"):
-                body["encoding_format"] = encoding
+        body: dict[str, Any] = {"model": spec.model, "texts" if cohere else "input": texts}
+        if kind := (spec.query_type if asked else spec.document_type) or TYPES.get(spec.kind, {}).get(use):
+            body["input_type"] = kind
+        if cohere:
+            body |= {"embedding_types": [encoding], "truncate": "END"}
+        elif self._base64 or (spec.encoding == "float" and not voyage):
+            body["encoding_format"] = encoding
+        if voyage:
+            body["truncation"] = True
         if spec.dimensions:
-            body["output_dimension" if spec.kind in ("cohere", "voyage") else "dimensions"] = spec.dimensions
+            body["output_dimension" if cohere or voyage else "dimensions"] = spec.dimensions
         body |= spec.query_fields if asked else spec.document_fields
         left = max(0.01, end - time.monotonic())
         return self._endpoint.post(body, timeout=left, cancel=cancel, once_s=spec.timeout_s)
@@ -175,23 +171,18 @@ class HostedEmbedder:
         found = vectors_of(answer, count)
         if found is None:
             raise words.failed(f"did not return {count} vectors", data)
-        lengths = {len(one) for one in found}
-        if len(lengths) != 1 or not lengths.isdisjoint((0,)):
-            raise words.failed(f"returned vectors of {sorted(lengths)} numbers")
-        (length,) = lengths
-        if self.spec.dimensions and length != self.spec.dimensions:
+        lengths = sorted({len(one) for one in found})
+        wanted = self.spec.dimensions or self._dim or lengths[0]
+        if lengths != [wanted] or not wanted:
             raise words.failed(
-                f"returned vectors of {length} numbers, and [embedders.{self.name}] has dimensions ="
-                f" {self.spec.dimensions}; take dimensions out if the model cannot be shortened"
+                f"returned vectors of {lengths} numbers; wanted {wanted or 'some'} (dimensions)"
             )
         made = np.array(found, np.float32)
         norms = np.linalg.norm(made, axis=1, keepdims=True)
         if not np.isfinite(norms).all() or not norms.all():
             raise words.failed("returned a vector without a direction (zeros, or no finite numbers)")
         with self._lock:
-            if self._dim and length != self._dim:
-                raise words.failed(f"returned vectors of {length} numbers after some of {self._dim}")
-            self._dim = length
+            self._dim = wanted
             self.tokens += _tokens(answer)
         unit: Matrix = made / norms
         return unit
@@ -237,13 +228,8 @@ def vectors_of(answer: Any, count: int) -> list[Any] | None:
     if isinstance(found, dict):  # Cohere, by type
         found = found.get("float", found.get("float_", found.get("base64")))
     if isinstance(data := answer.get("data"), list):
-        if not all(isinstance(one, dict) for one in data):
-            return None
-        order = [one.get("index", at) for at, one in enumerate(data)]
-        if sorted(order, key=str) != sorted(range(len(data)), key=str):
-            return None
-        by_index = dict(zip(order, data, strict=True))
-        found = [by_index[at].get("embedding") for at in range(len(data))]
+        by_index = {one.get("index", at): one for at, one in enumerate(data) if isinstance(one, dict)}
+        found = [by_index[at].get("embedding") for at in range(len(data)) if at in by_index]
     if not isinstance(found, list) or len(found) != count:
         return None
     read = [_numbers(one) for one in found]
@@ -264,13 +250,11 @@ def _numbers(given: Any) -> Any:
 
 def _tokens(answer: Any) -> int:
     """Return the tokens read according to a response, or 0."""
-    usage = answer.get("usage")
-    billed = (answer.get("meta") or {}).get("billed_units") if isinstance(answer.get("meta"), dict) else None
-    for told in (usage, billed):
-        if isinstance(told, dict):
-            for name in ("total_tokens", "prompt_tokens", "input_tokens"):
-                if type(told.get(name)) in (int, float) and told[name] >= 0:
-                    return int(told[name])
+    meta = answer.get("meta")
+    for told in (answer.get("usage"), meta.get("billed_units") if isinstance(meta, dict) else None):
+        for name in ("total_tokens", "prompt_tokens", "input_tokens") if isinstance(told, dict) else ():
+            if type(told.get(name)) in (int, float) and told[name] >= 0:
+                return int(told[name])
     return 0
 
 

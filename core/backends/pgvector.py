@@ -102,25 +102,18 @@ class PgVectorIndex:
             if shares and time.monotonic() > end:
                 break
             vector = self[[row]][0]
-            found = {row for row, _ in self.search(vector, k, effort=effort)}
-            truth = {row for row, _ in self.search_exact(vector, k)}
-            shares.append(len(found & truth) / max(1, len(truth)))
+            found, truth = dict(self.search(vector, k, effort=effort)), dict(self.search_exact(vector, k))
+            shares.append(len(found.keys() & truth.keys()) / max(1, len(truth)))
         return float(np.mean(shares)) if shares else 1.0
 
     def __getitem__(self, rows: Sequence[int]) -> Matrix:
         """Return the unit vectors of `rows`, shape (n, dim), in order."""
-        keys = self._table.key_of(rows)
-        table = self._table
-        statement = composed(
-            "SELECT {}, {} FROM {} WHERE {}", table.key, self._read(), table.relation, table.match
-        )
-        found = self._fetched(statement, (keys,), binary=True)
-        made = self._unpacked([raw for _, raw in found])
-        at = {key: place for place, (key, _) in enumerate(found)}
-        missing = next((key for key in keys if key not in at), None)
-        if missing is not None:
-            raise BadInput(f"{self._server.dsn} no longer has the passage {missing!r}")
-        return made[[at[key] for key in keys]] if keys else np.empty((0, self.dim), np.float32)
+        table, keys = self._table, self._table.key_of(rows)
+        parts = (table.key, self._read(), table.relation, table.match)
+        found = dict(self._fetched(composed("SELECT {}, {} FROM {} WHERE {}", *parts), (keys,), binary=True))
+        if missing := [key for key in keys if key not in found]:
+            raise BadInput(f"{self._server.dsn} no longer has the passage {missing[0]!r}")
+        return self._unpacked([found[key] for key in keys])
 
     def meeting(self, where: Where) -> list[int]:
         """Return the rows that match `where`, unordered."""
@@ -196,11 +189,9 @@ class PgVectorIndex:
         """Return the rows the server finds nearest, with our scores, best first."""
         found = self._fetched(*self._statement(vector, k, exact, effort, where), binary=True)
         numbers = self._table.row_of([key for key, _ in found])
-        known = [at for at, row in enumerate(numbers) if row is not None]
-        if not known:
-            return []
-        rows = np.array([numbers[at] for at in known], np.int64)
-        scores = (self._unpacked([found[at][1] for at in known]) * vector).sum(axis=1)
+        known = [(row, raw) for row, (_, raw) in zip(numbers, found, strict=True) if row is not None]
+        rows = np.array([row for row, _ in known], np.int64)
+        scores = (self._unpacked([raw for _, raw in known]) * vector).sum(axis=1)
         order = np.lexsort((rows, -scores))
         return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
 
@@ -243,8 +234,8 @@ class PgVectorIndex:
         for one in where:
             found = self._table.meta(one.field)
             if found is None:
-                known = f"; known: {', '.join(self._table.fields)}" if self._table.fields else ""
-                raise BadInput(f"this corpus has no metadata {one.field!r}{known}")
+                known = ", ".join(self._table.fields or ("not listed",))
+                raise BadInput(f"this corpus has no metadata {one.field!r}; known: {known}")
             column, from_json = found
             given = [_plain(str(value)) for value in one.values]
             if from_json and one.operator in ("<", ">", "<=", ">=") and re.match(NUMBER, given[0]):

@@ -43,12 +43,7 @@ class FaissIndex:
         self._faiss = faiss
         self._vectors = vectors
         self.size, self.dim = vectors.shape
-        self._graph: Any = None
-        if graph is not None:
-            self._graph = faiss.read_index(str(graph), faiss.IO_FLAG_MMAP_IFC)
-            if self._graph.storage is None:  # a file of links alone, as they were until November 2026
-                self._walked = _halves(vectors)
-                self._graph.storage, self._graph.own_fields = self._walked, False
+        self._graph = None if graph is None else faiss.read_index(str(graph), faiss.IO_FLAG_MMAP_IFC)
 
     @property
     def kind(self) -> str:
@@ -98,12 +93,8 @@ class FaissIndex:
         questions.
         """
         queries = self._vectors[sample]
-        found = self._search(queries, k, self._graph)
-        truth = self._search(queries, k)
-        shares = [
-            len({row for row, _ in a} & {row for row, _ in b}) / max(1, len(b))
-            for a, b in zip(found, truth, strict=True)
-        ]
+        pairs = zip(self._search(queries, k, self._graph), self._search(queries, k), strict=True)
+        shares = [len(dict(found).keys() & dict(truth).keys()) / max(1, len(truth)) for found, truth in pairs]
         return float(np.mean(shares)) if shares else 1.0
 
     def _search(
@@ -118,16 +109,10 @@ class FaissIndex:
         for i, ranked in enumerate(results):
             fetched = k + MARGIN
             # Equal scores may go on past what was fetched: look further until they end.
-            while (
-                k <= len(ranked) < self.size
-                and ranked[-1][1] >= ranked[k - 1][1] - SAME
-                and fetched < self.size
-            ):
+            while k <= len(ranked) and ranked[-1][1] >= ranked[k - 1][1] - SAME and fetched < self.size:
                 fetched *= 8
-                ranked = self._ranked(
-                    queries[i],
-                    self._candidates(queries[i : i + 1], min(self.size, fetched), graph, effort)[0],
-                )
+                rows = self._candidates(queries[i : i + 1], min(self.size, fetched), graph, effort)[0]
+                ranked = self._ranked(queries[i], rows)
             results[i] = ranked[:k]
         return results
 
@@ -179,23 +164,15 @@ def write_graph(vectors: Matrix, path: Path) -> None:
     full.this.own(True)
     index.own_fields, index.storage = False, None
     del full  # before the copies are made, so that both are never in memory together
-    halves = _halves(vectors)
+    halves = faiss.IndexScalarQuantizer(
+        vectors.shape[1], faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT
+    )
+    for start in range(0, len(vectors), COPIED):
+        halves.add(np.ascontiguousarray(vectors[start : start + COPIED]))
     index.storage = halves
     # FAISS's own writer of files keeps the error of its last bytes to itself, and leaves a torn file.
     with path.open("wb") as file:
         faiss.write_index(index, faiss.PyCallbackIOWriter(file.write, WRITTEN))  # type: ignore[attr-defined]
-
-
-def _halves(vectors: Matrix) -> faiss.IndexScalarQuantizer:
-    """`vectors` in half precision."""
-    import faiss
-
-    made = faiss.IndexScalarQuantizer(
-        vectors.shape[1], faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT
-    )
-    for start in range(0, len(vectors), COPIED):
-        made.add(np.ascontiguousarray(vectors[start : start + COPIED]))
-    return made
 
 
 Kind = Literal["binary", "int8"]
