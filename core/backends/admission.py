@@ -16,11 +16,11 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from itertools import count, zip_longest
-from typing import Protocol, cast
+from typing import Any, Protocol
 
 from core.domain.errors import Cancelled
 from core.domain.once import Recent
-from core.domain.outputs import Output, Waited
+from core.domain.outputs import Waited
 from core.domain.people import Person, current
 from core.domain.types import SpanKind
 
@@ -35,7 +35,7 @@ _numbers = count(1)
 class OpenWait(Protocol):
     """The span of a wait under way."""
 
-    output: Output | None
+    output: Any  # an Output, or None
 
 
 class RouteClock(Protocol):
@@ -186,8 +186,8 @@ def _shown(trace: RouteClock, wait: Waited) -> Iterator[_ShownWait]:
             yield shown
         finally:
             others = max(0.0, (time.perf_counter() - began) * 1000 - shown.own_ms)
-            ms = {"others_ms": round(others, 3), "own_ms": round(shown.own_ms, 3)}
-            span.output = replace(cast("Waited", span.output), over=True, **ms)
+            others, own = round(others, 3), round(shown.own_ms, 3)
+            span.output = replace(span.output, over=True, others_ms=others, own_ms=own)
 
 
 @dataclass(slots=True, eq=False)

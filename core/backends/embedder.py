@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from functools import partial
@@ -16,7 +14,16 @@ from core.backends.admission import LOOK_S, ModelQueue, aside, asker
 from core.backends.base import Embedder, Matrix, Vector
 from core.backends.hosted_embedder import HostedEmbedder, hosted_identity
 from core.backends.minilm import FOLDER, Kind, onnx_file
-from core.backends.named_models import SETTING, NamedModel, Packaged, known_as, named, packaged_folder, place
+from core.backends.named_models import (
+    SETTING,
+    NamedModel,
+    Packaged,
+    folder_state,
+    known_as,
+    named,
+    packaged_folder,
+    place,
+)
 from core.backends.onnx_text import OnnxModel, OnnxText
 from core.backends.weights import CODE, clean, from_here_or_hub
 from core.domain.errors import Cancelled, Unavailable, describe
@@ -50,11 +57,8 @@ def load_embedder(name: str, *, settings: Settings) -> Embedder:
     try:
         return SentenceEmbedder(name)
     except Unavailable as error:
-        if not settings.embedders:
-            raise
-        raise Unavailable(
-            f"{error}; services of the settings file: {', '.join(settings.embedders)}"
-        ) from None
+        services = ", ".join(settings.embedders)
+        raise Unavailable(f"{error}; services of the settings file: {services or 'none'}") from None
 
 
 def embedder_identity(name: str, settings: Settings) -> str:
@@ -74,14 +78,7 @@ def identity(name: str) -> str:
         if (known := known_as(name, kind)) is not None:
             return known
     folder = Path(name).expanduser()
-    if not folder.is_dir():
-        return name
-    facts = [
-        (str(file.relative_to(folder)), file.stat().st_size, file.stat().st_mtime_ns)
-        for file in sorted(folder.rglob("*"))
-        if file.is_file()
-    ]
-    return f"{name}@{hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]}"
+    return f"{name}@{folder_state(folder)}" if folder.is_dir() else name
 
 
 class OnnxEmbedder(OnnxModel):

@@ -100,8 +100,7 @@ def read(home: Path, corpus: str, name: str = "") -> FittedWeights:
     if not known:
         raise Unavailable(f"no weights are fitted for corpus {corpus}: {how(corpus)}")
     if name and name not in known:
-        there = ", ".join(known)
-        raise BadInput(f"there are no fitted weights {name[:80]!r} for {corpus}; there are: {there}")
+        raise BadInput(f"no fitted weights {name[:80]!r} for {corpus}; there are: {', '.join(known)}")
     path = folder(home, corpus) / f"{name or known[0]}.json"
     try:
         stored = parse_trained(FittedWeights, path.read_bytes())
@@ -109,10 +108,8 @@ def read(home: Path, corpus: str, name: str = "") -> FittedWeights:
             raise ValueError(f"it was fitted for corpus {stored.corpus!r}")
         return replace(stored, name=path.stem)
     except (OSError, ValueError) as error:
-        raise Unavailable(
-            f"the fitted weights {path.stem} of {corpus} cannot be used ({str(error)[:200]}); "
-            f"fit them again: {how(corpus)}"
-        ) from None
+        why = f"cannot be used ({str(error)[:200]}); fit them again: {how(corpus)}"
+        raise Unavailable(f"the fitted weights {path.stem} of {corpus} {why}") from None
 
 
 def write(home: Path, fitted: FittedWeights) -> Path:
@@ -139,10 +136,8 @@ def remove(home: Path, corpus: str, name: str) -> FittedWeights | None:
 def checked(name: str) -> str:
     """`name` if fitted weights may be called so; else BadInput."""
     if not NAME.fullmatch(name):
-        raise BadInput(
-            f"fitted weights {name[:80]!r}: give a name of 1 to 80 letters, digits, '.', '_' or '-', "
-            "that begins with a letter or a digit"
-        )
+        allowed = "1 to 80 letters, digits, '.', '_' or '-', the first a letter or a digit"
+        raise BadInput(f"fitted weights {name[:80]!r}: give a name of {allowed}")
     return name
 
 

@@ -251,7 +251,8 @@ def _numbers(given: Any) -> Any:
 def _tokens(answer: Any) -> int:
     """Return the tokens read according to a response, or 0."""
     meta = answer.get("meta")
-    for told in (answer.get("usage"), meta.get("billed_units") if isinstance(meta, dict) else None):
+    billed: Any = meta.get("billed_units") if isinstance(meta, dict) else None
+    for told in (answer.get("usage"), billed):
         for name in ("total_tokens", "prompt_tokens", "input_tokens") if isinstance(told, dict) else ():
             if type(told.get(name)) in (int, float) and told[name] >= 0:
                 return int(told[name])

@@ -13,19 +13,8 @@ from pathlib import Path
 AUTO = "auto"  # in place of a language: found when the corpus is indexed
 FALLBACK = "english"
 UNSPACED = ("chinese", "japanese", "korean", "thai")  # cut into n-grams of characters
-BY_STOP_WORDS = (
-    "danish",
-    "dutch",
-    "english",
-    "french",
-    "german",
-    "italian",
-    "norwegian",
-    "portuguese",
-    "russian",
-    "spanish",
-    "swedish",
-    "turkish",
+BY_STOP_WORDS = tuple(
+    "danish dutch english french german italian norwegian portuguese russian spanish swedish turkish".split()  # noqa: SIM905
 )
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f々〇"
 KANA = "\u3041-\u309f\u30a0-\u30ff\uff66-\uff9f"

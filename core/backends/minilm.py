@@ -6,7 +6,6 @@ Source: Devlin et al. 2019, "BERT", arXiv:1810.04805; Wang et al. 2020, "MiniLM"
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 import subprocess
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.backends import onnx_session
+from core.backends.named_models import check_sha256
 from core.backends.onnx_text import OnnxText
 from core.domain import system
 from core.domain.errors import Unavailable
@@ -68,9 +68,8 @@ def onnx_file(models_dir: Path, kind: Kind = "embedding") -> Path:
                 _make(weights(models_dir), target, kind)
             return copy if onnx_session.sound(copy) else onnx_session.optimise(target)
     except OSError as error:
-        raise Unavailable(
-            f"cannot write the embedding model below {folder}: {error.strerror or error}"
-        ) from error
+        why = error.strerror or error
+        raise Unavailable(f"cannot write the embedding model below {folder}: {why}") from error
 
 
 def weights(models_dir: Path) -> Path:
@@ -119,13 +118,7 @@ def _fetch(file: Path) -> None:
 
 
 def _verified(file: Path) -> Path:
-    with file.open("rb") as opened:
-        found = hashlib.file_digest(opened, "sha256").hexdigest()
-    if found != WEIGHTS:
-        raise Unavailable(
-            f"{file}: sha256 {found[:12]} is not the published {WEIGHTS[:12]}; remove it to fetch it again"
-        )
-    return file
+    return check_sha256(file, WEIGHTS, f"rm {file}, then this again")
 
 
 def _make(file: Path, target: Path, kind: Kind) -> None:
@@ -166,8 +159,9 @@ def read_safetensors(file: Path) -> dict[str, NDArray[np.float32]]:
 
     Source: https://huggingface.co/docs/safetensors, "Format".
     """
-    size = int.from_bytes(file.open("rb").read(8), "little")
-    header = json.loads(file.open("rb").read(8 + size)[8:])
+    with file.open("rb") as opened:
+        size = int.from_bytes(opened.read(8), "little")
+        header = json.loads(opened.read(size))
     data = np.memmap(file, np.uint8, "r", offset=8 + size)
     return {
         name: data[slice(*entry["data_offsets"])].view(np.float32).reshape(entry["shape"])

@@ -88,15 +88,10 @@ def named(setting: str, kind: Kind) -> NamedModel | None:
     None.
     """
     given = setting.partition("=")[0].strip() if _folder(setting) else setting.strip()
-    return next(
-        (
-            model
-            for model in MODELS
-            if model.kind == kind
-            and (given.lower() == model.name or (given == model.hub and model.packaged is None))
-        ),
-        None,
-    )
+    for model in of_kind(kind):
+        if given.lower() == model.name or (given == model.hub and model.packaged is None):
+            return model
+    return None
 
 
 def place(setting: str, kind: Kind) -> str:
@@ -135,7 +130,7 @@ def known_as(setting: str, kind: Kind) -> str | None:
         return None
     used = hashlib.sha256(repr((model.pooling, model.query, model.passage)).encode()).hexdigest()[:8]
     if folder := _folder(setting):
-        return f"{model.name}={_state(Path(folder))}:{used}"
+        return f"{model.name}={folder}@{folder_state(Path(folder))}:{used}"
     where = model.packaged.sha256[:12] if model.packaged else model.hub
     return f"{model.name}@{where}:{used}"
 
@@ -156,18 +151,31 @@ def packaged_folder(packaged: Packaged) -> Path:
         if not (folder / packaged.file).is_file():
             continue
         for name, expected in known.items():
-            file = folder / name
-            try:
-                with file.open("rb") as opened:
-                    found = hashlib.file_digest(opened, "sha256").hexdigest()
-            except OSError as error:
-                raise Unavailable(f"{file}: {error.strerror or error}; run: {packaged.get}") from None
-            if found != expected:
-                raise Unavailable(
-                    f"{file}: sha256 {found[:12]} is not the known {expected[:12]}; run: {packaged.get}"
-                )
+            check_sha256(folder / name, expected, packaged.get)
         return folder
     raise Unavailable(f"the package {packaged.package} is not installed; run: {packaged.get}")
+
+
+def check_sha256(file: Path, expected: str, get: str) -> Path:
+    """Return `file` if its sha256 is `expected`. Raises Unavailable that says how to `get` it."""
+    try:
+        with file.open("rb") as opened:
+            found = hashlib.file_digest(opened, "sha256").hexdigest()
+    except OSError as error:
+        raise Unavailable(f"{file}: {error.strerror or error}; run: {get}") from None
+    if found != expected:
+        raise Unavailable(f"{file}: sha256 {found[:12]} is not the known {expected[:12]}; run: {get}")
+    return file
+
+
+def folder_state(folder: Path) -> str:
+    """Return a digest of the names, sizes and times of a folder's files."""
+    facts = [
+        (str(file.relative_to(folder)), file.stat().st_size, file.stat().st_mtime_ns)
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+    ]
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
 
 def _folder(setting: str) -> str:
@@ -175,16 +183,6 @@ def _folder(setting: str) -> str:
     name, equals, folder = setting.partition("=")
     known = name.strip().lower() in {model.name for model in MODELS}
     return str(Path(folder.strip()).expanduser()) if equals and known and folder.strip() else ""
-
-
-def _state(folder: Path) -> str:
-    """Return a digest of the names, sizes and times of a folder's files."""
-    facts = [
-        (str(file.relative_to(folder)), file.stat().st_size, file.stat().st_mtime_ns)
-        for file in sorted(folder.rglob("*"))
-        if file.is_file()
-    ]
-    return f"{folder}@{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
 
 
 def of_kind(kind: Kind) -> Sequence[NamedModel]:

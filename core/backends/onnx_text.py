@@ -45,11 +45,8 @@ class OnnxText:
         self._tokenizer = Tokenizer.from_file(str(model_folder / "tokenizer.json"))
         self._tokenizer.no_padding()  # the file pads to 128: 30 ms a question instead of 4
         if most is None:
-            most = int(
-                json.loads((model_folder / "sentence_bert_config.json").read_text(encoding="utf-8"))[
-                    "max_seq_length"
-                ]
-            )
+            limits = json.loads((model_folder / "sentence_bert_config.json").read_text(encoding="utf-8"))
+            most = int(limits["max_seq_length"])
         self._tokenizer.enable_truncation(most)
         self._segments = "token_type_ids" in {one.name for one in self._session.get_inputs()}
 
@@ -100,9 +97,8 @@ class OnnxText:
                 batches.append([])
             batches[-1].append(row)
         mapped = self._pool.map if self._pool is not None else map
-        yield from zip(
-            batches, mapped(lambda rows: self.run([ids[row] for row in rows]), batches), strict=True
-        )
+        outputs = mapped(lambda rows: self.run([ids[row] for row in rows]), batches)
+        yield from zip(batches, outputs, strict=True)
 
 
 class OnnxModel:

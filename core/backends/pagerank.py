@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-MAX_ITERATIONS = (
-    200  # iterations; at damping .5 the change halves with each, at .9 it takes about 150 for TOLERANCE
-)
+# At damping .5 the change halves with each iteration, at .9 it takes about 150 of them for TOLERANCE.
+MAX_ITERATIONS = 200
 TOLERANCE = 1e-8  # sum of absolute changes, from which on the walk has ended
 
 

@@ -73,24 +73,16 @@ class Codec:
 
         dim = vectors.shape[1]
         if not len(vectors):
-            return cls(
-                np.empty((0, dim), np.float32), np.zeros(LEVELS - 1, np.float32), np.zeros(LEVELS, np.float32)
-            )
+            empty = np.zeros(2 * LEVELS - 1, np.float32)
+            return cls(np.empty((0, dim), np.float32), empty[1::2], empty[::2])
         faiss.omp_set_num_threads(os.cpu_count() or 1)
-        found = faiss.Kmeans(
-            dim,
-            centroids_for(count),
-            niter=ROUNDS,
-            seed=SEED,
-            min_points_per_centroid=1,
-            max_points_per_centroid=TRAINED,
-        )
+        least, most = {"min_points_per_centroid": 1}, {"max_points_per_centroid": TRAINED}
+        found = faiss.Kmeans(dim, centroids_for(count), niter=ROUNDS, seed=SEED, **least, **most)
         found.train(np.ascontiguousarray(vectors, np.float32))
         rows = np.asarray(found.centroids, np.float32)
         centroids = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.float32(1e-12))
-        left = np.concatenate(
-            [some - centroids[_nearest(centroids, some)] for some in _parts(vectors)]
-        ).ravel()
+        parts = [some - centroids[_nearest(centroids, some)] for some in _parts(vectors)]
+        left = np.concatenate(parts).ravel()
         shares = np.arange(1, 2 * LEVELS) / (2 * LEVELS)  # 1/8 to 7/8: middles, and the cutoffs between
         quantiles = np.quantile(left, shares).astype(np.float32)
         return cls(centroids, quantiles[1::2], quantiles[::2])

@@ -74,11 +74,10 @@ DEFAULT, FAST, TINY = (artefact.name for artefact in ARTEFACTS)
 
 def find(name: str) -> Artefact:
     """Return the artefact called `name`. Raises BadInput, listing the known ones, if it does not exist."""
-    for artefact in ARTEFACTS:
-        if artefact.name == name:
-            return artefact
-    known = ", ".join(artefact.name for artefact in ARTEFACTS)
-    raise BadInput(f"unknown model {name!r}; known: {known}, or the path of a .gguf file")
+    known = {artefact.name: artefact for artefact in ARTEFACTS}
+    if name not in known:
+        raise BadInput(f"unknown model {name!r}; known: {', '.join(known)}, or the path of a .gguf file")
+    return known[name]
 
 
 def path_of(artefact: Artefact, settings: Settings) -> Path:

@@ -41,8 +41,8 @@ class BatchReranker(ABC):
         Raises Cancelled, ModelTimedOut after `timeout` seconds, and ModelFailed where a score is not finite.
         """
         with self._turns.slot(self.at_once, cancel):
-            pairs = self._pairs(text, passages)
-            order = sorted(range(len(pairs)), key=lambda at: self._size(pairs[at]))
+            pairs = self._pairs(clean(text), [clean(searchable(one.title, one.text)) for one in passages])
+            order = sorted(range(len(pairs)), key=lambda at: len(passages[at].title) + len(passages[at].text))
             scores = [0.0] * len(pairs)
             for some in in_batches(order, self.batch, self.name, timeout, cancel):
                 for at, score in zip(some, self._scores([pairs[at] for at in some]), strict=True):
@@ -51,12 +51,9 @@ class BatchReranker(ABC):
                     scores[at] = score
         return scores
 
-    @abstractmethod
-    def _pairs(self, text: str, passages: Sequence[Passage]) -> list[Any]:
+    def _pairs(self, text: str, passages: Sequence[str]) -> list[Any]:
         """Return what the model reads of the question and each passage."""
-
-    def _size(self, pair: Any) -> int:
-        return len(pair)
+        return [(text, passage) for passage in passages]
 
     @abstractmethod
     def _scores(self, batch: Sequence[Any]) -> list[float]:
@@ -77,11 +74,8 @@ class PackagedCrossEncoder(BatchReranker):
         self.name, self.share = model.name, model.share
         self._model = OnnxText(folder, folder / packaged.file, model.tokens)
 
-    def _pairs(self, text: str, passages: Sequence[Passage]) -> list[Any]:
-        return self._model.encode([(text, searchable(one.title, one.text)) for one in passages])
-
-    def _size(self, pair: Any) -> int:
-        return len(pair.ids)
+    def _pairs(self, text: str, passages: Sequence[str]) -> list[Any]:
+        return self._model.encode([(text, passage) for passage in passages])
 
     def _scores(self, batch: Sequence[Any]) -> list[float]:
         logits = self._model.run([one.ids for one in batch], [one.type_ids for one in batch])
@@ -101,12 +95,6 @@ class CrossEncoderReranker(BatchReranker):
             raise Unavailable(
                 f"cross-encoder {name!r} sorts pairs into {labels} classes; a reranker gives one score"
             )
-
-    def _pairs(self, text: str, passages: Sequence[Passage]) -> list[Any]:
-        return [(clean(text), clean(searchable(passage.title, passage.text))) for passage in passages]
-
-    def _size(self, pair: Any) -> int:
-        return len(pair[1])
 
     def _scores(self, batch: Sequence[Any]) -> list[float]:
         from torch.nn import Identity
@@ -143,9 +131,7 @@ class YesReranker(BatchReranker):
         self._tokenizer, self._model = from_here_or_hub(where, _opened, "reranker", advice)
         ids = [self._tokenizer.convert_tokens_to_ids(word) for word in ("yes", "no")]
         if None in ids or self._tokenizer.unk_token_id in ids or ids[0] == ids[1]:
-            raise Unavailable(
-                f"reranker {setting!r} has no tokens yes and no, so it is no model of this kind"
-            )
+            raise Unavailable(f"reranker {setting!r} has no tokens yes and no; {advice}")
         self._yes, self._no = ids
         self._before, self._after = (
             self._tokenizer.encode(part, add_special_tokens=False) for part in (BEFORE, AFTER)
@@ -153,14 +139,10 @@ class YesReranker(BatchReranker):
         most = getattr(self._model.config, "max_position_embeddings", model.tokens)
         self._room = min(model.tokens, most) - len(self._before) - len(self._after)
 
-    def _pairs(self, text: str, passages: Sequence[Passage]) -> list[Any]:
-        pairs = []
-        for one in passages:
-            passage = clean(searchable(one.title, one.text))
-            asked = f"<Instruct>: {self._task}\n<Query>: {clean(text)}\n<Document>: {passage}"
-            middle = self._tokenizer.encode(asked, add_special_tokens=False)[: max(1, self._room)]
-            pairs.append([*self._before, *middle, *self._after])
-        return pairs
+    def _pairs(self, text: str, passages: Sequence[str]) -> list[Any]:
+        asked = f"<Instruct>: {self._task}\n<Query>: {text}\n<Document>: "
+        ids = (self._tokenizer.encode(asked + passage, add_special_tokens=False) for passage in passages)
+        return [[*self._before, *one[: max(1, self._room)], *self._after] for one in ids]
 
     def _scores(self, batch: Sequence[Any]) -> list[float]:
         import torch

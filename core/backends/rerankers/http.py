@@ -107,11 +107,8 @@ def read(data: bytes, count: int, words: EndpointWords) -> list[float]:
         score: Any = found.get("relevance_score", found.get("score"))
         if type(index) is not int or type(score) not in (int, float) or not math.isfinite(score):
             raise words.failed("gave a result without an index and a finite score", json.dumps(result))
-        if not 0 <= index < count:
-            raise words.failed(f"scored passage {index}, but was sent 0 to {count - 1}")
-        if index in scores:
-            raise words.failed(f"scored passage {index} twice")
         scores[index] = float(score)
-    if missing := [index for index in range(count) if index not in scores]:
-        raise words.failed(f"left {len(missing)} of {count} passages without a score (first: {missing[0]})")
+    if sorted(scores) != list(range(count)) or len(results) != count:
+        given = f"{len(results)} scores, of {len(scores)} passages"
+        raise words.failed(f"gave {given}; wanted one of each of 0 to {count - 1}")
     return [scores[index] for index in range(count)]

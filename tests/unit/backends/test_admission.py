@@ -385,29 +385,6 @@ def publish(llm, state):
     states.write(llm.server._file("json"), state)
 
 
-@pytest.mark.parametrize(
-    ("props", "slots"),
-    [
-        (http('{"total_slots": 3}'), 3),
-        (http("[]"), 1),
-        (http("x", status="404 Not Found"), 1),
-        (http('{"total_slots": 0}'), 1),
-    ],
-)
-def test_the_embedded_server_says_itself_how_many_it_serves(tmp_path, props, slots):
-    def reply(server, talk, sent):
-        talk.sendall(props if sent.startswith(b"GET /props") else SAID)
-
-    llm = embedded(tmp_path)
-    with loopback(reply) as server:
-        publish(llm, states.ours().enter("ready", url=server.url, key="its-key"))
-        ask = LLMRequest("test/1", (Message("user", "Hi"),), 5)
-        assert llm.complete(ask, timeout=5, cancel=NEVER).text == WORDS
-        assert llm.complete(ask, timeout=5, cancel=NEVER).text == WORDS
-        assert llm._served[2] == slots
-        assert sum(sent.startswith(b"GET /props") for sent in server.requests) == 1
-
-
 def test_loading_the_model_is_no_time_of_the_route_that_came_first(tmp_path, clock):
     llm, recorded = embedded(tmp_path), Trace("r")
     who = Asker("run", recorded)

@@ -560,7 +560,7 @@ def test_endpoint_is_sent_the_question_and_its_headers(monkeypatch: pytest.Monke
 
 
 def test_variable_that_is_not_set() -> None:
-    with pytest.raises(Unavailable, match="needs the environment variable NOT_SET_AT_ALL"):
+    with pytest.raises(Unavailable, match="the environment variable NOT_SET_AT_ALL of a header is not set"):
         ask(endpoint("http://127.0.0.1:9/search", headers=(("X-Key", "${NOT_SET_AT_ALL}"),)))
 
 

@@ -141,7 +141,7 @@ def test_a_service_that_knows_no_base64_is_asked_for_numbers_from_then_on() -> N
 def test_dimensions_that_the_service_ignores_are_an_error_that_names_them() -> None:
     with loopback(served(services.ollama)) as server:
         one = embedder(kind="ollama", base_url=f"{server.url}/v1", key_env="", dimensions=8)
-        with pytest.raises(ModelFailed, match=r"\[embedders.mine\] has dimensions = 8"):
+        with pytest.raises(ModelFailed, match=r"vectors of \[\d+\] numbers; wanted 8"):
             one.embed(TEXTS)
 
 

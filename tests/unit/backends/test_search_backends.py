@@ -310,34 +310,6 @@ def test_graph_search_reads_no_vectors_of_its_own_and_measures_itself(tmp_path: 
     assert lost.search_exact(vectors[0], 5) == index.search_exact(vectors[0], 5)
 
 
-def links_alone(graph: Path, file: Path) -> None:
-    """Write a graph as it was written until November 2026: without the half-precision copies."""
-    import faiss
-
-    faiss.write_index(faiss.read_index(str(graph)), str(file), faiss.IO_FLAG_SKIP_STORAGE)
-
-
-@pytest.mark.parametrize(("dim", "seed"), [(1, 0), (7, 1), (64, 2)])
-def test_a_graph_of_links_alone_gives_the_hits_of_one_with_copies(
-    dim: int, seed: int, tmp_path: Path
-) -> None:
-    vectors = unit(seed, 700, dim)
-    vectors[np.arange(3, 700, 11)] = vectors[3]  # equal ones, whose order and end must be the same, too
-    write_graph(vectors, tmp_path / "graph")
-    links_alone(tmp_path / "graph", tmp_path / "links")
-    assert (tmp_path / "graph").stat().st_size - (tmp_path / "links").stat().st_size >= vectors.nbytes / 2
-    new, old = FaissIndex(vectors, tmp_path / "graph"), FaissIndex(vectors, tmp_path / "links")
-    assert (new.kind, old.kind) == ("hnsw", "hnsw")
-    asked = np.concatenate([unit(seed + 10, 30, dim), vectors[:5]])
-    for k in (1, 10, 100):
-        assert new.search_many(asked, k) == old.search_many(asked, k)
-        assert new.near_many(asked, k) == old.near_many(asked, k)
-        assert [new.search(one, k, effort=k) for one in asked] == [
-            old.search(one, k, effort=k) for one in asked
-        ]
-    assert new.recall(np.arange(100)) == old.recall(np.arange(100))
-
-
 def test_the_copies_of_a_graph_are_mapped_and_not_read_into_memory(tmp_path: Path) -> None:
     vectors = unit(4, 500)
     write_graph(vectors, tmp_path / "graph")
