@@ -72,7 +72,7 @@ def _table(found: dict[str, Any]) -> None:
         for step in route["steps"]
     ]
     rows.sort(key=lambda row: -row["Leaked filtered"])
-    tables.show(rows, hide_index=True, alt="Leaks by route and step, filtered ones first")
+    tables.table(rows, "access_leaks", "Leaks by route and step, filtered ones first")
     if failed := [f"{one['route']} ({one['problem']})" for one in found["routes"] if one["failed"]]:
         say.warning(f"Some questions have no result, so nothing is shown for them: {'; '.join(failed)}")
     if untested := [f"{one['route']} ({one['problem']})" for one in found["routes"] if not one["asked"]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 import streamlit as st
 
@@ -65,20 +66,14 @@ def _table(known: list[Known]) -> None:
         for item in known
         for info in [item.info]
     ]
-    tables.show(
+    tables.table(
         rows,
-        hide_index=True,
-        width="stretch",
-        height="content",
-        key="chunkings_table",
-        column_config={
-            "Corpus": st.column_config.TextColumn(pinned=True),
-            "Cut": st.column_config.TextColumn(width=420),
-            "Vectors reused": st.column_config.NumberColumn(
-                format="%.0f %%", help="Vectors of equal texts that were there already"
-            ),
-        },
-        alt="Chunkings of the corpus with their size and cost",
+        "chunkings_table",
+        "Chunkings of the corpus with their size and cost",
+        formats={"Vectors reused": "%.0f %%"},
+        helps={"Vectors reused": "Vectors of equal texts that were there already"},
+        widths={"Cut": 420},
+        pinned="Corpus",
     )
     for item in known:
         if item.state != "ready":
@@ -103,19 +98,14 @@ def _make(source: Source, outdated: Sequence[str]) -> None:
         readings = variants.readings(source)
     offered = [*USUAL, *(key.replace("-", "=", 1) for key in readings if key not in there)]
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        chosen: list[str] = st.multiselect(
-            "Chunkings",
-            [key for key in offered if key not in there],
-            key=CHOSEN,
-            accept_new_options=True,
-            placeholder="Choose, or type a size such as 512/64",
-            help=md(f"Allowed: {variants.ALLOWED_KEYS}."),
-        )
+        hint, note = "Choose, or type a size such as 512/64", md(f"Allowed: {variants.ALLOWED_KEYS}.")
+        given: Any = {"accept_new_options": True, "placeholder": hint, "help": note}
+        keys = [key for key in offered if key not in there]
+        chosen: list[str] = st.multiselect("Chunkings", keys, key=CHOSEN, **given)
         if st.button("Index", key="chunkings_make", type="primary", disabled=not chosen):
             _begin(source, ",".join(chosen))
         if outdated and st.button(f"Refresh {len(outdated)} outdated", key="chunkings_refresh"):
-            keys = ",".join(str(variants.key_of(name)) for name in outdated)
-            _begin(source, keys)
+            _begin(source, ",".join(str(variants.key_of(name)) for name in outdated))
     st.caption("Reads the source again for each. Embeddings are reused across chunkings.")
 
 

@@ -38,13 +38,8 @@ def choose(corpus: Corpus, name: str, key: str, *, optional: bool, width: int = 
     many = corpus.info.documents > OFFERED
     holding = ""
     if many:
-        holding = st.text_input(
-            "Find a document",
-            key=f"{FIND}:{name}",
-            placeholder="Part of the id or title",
-            width=260,
-            persist_state="session",
-        )
+        hint: Any = {"placeholder": "Part of the id or title", "width": 260, "persist_state": "session"}
+        holding = st.text_input("Find a document", key=f"{FIND}:{name}", **hint)
     listed = {one.id: one for one in corpus.documents(holding, limit=OFFERED)}
     options = list(listed)
     now = st.session_state.get(key)
@@ -60,17 +55,10 @@ def choose(corpus: Corpus, name: str, key: str, *, optional: bool, width: int = 
         one = listed.get(id)
         return f"{id} · {cut(one.title, 60)} · {one.passages} passages" if one else id
 
-    chosen: str | None = st.selectbox(
-        "Document" if not many else f"Document (the first {len(listed)} that match)",
-        options,
-        index=None,
-        key=key,
-        format_func=named,
-        placeholder="All documents" if optional else "Choose a document",
-        width=width,
-        on_change=first,
-        persist_state="session",
-    )
+    label = "Document" if not many else f"Document (the first {len(listed)} that match)"
+    hint = {"placeholder": "All documents" if optional else "Choose a document", "width": width}
+    given: Any = {"format_func": named, "on_change": first, "persist_state": "session", **hint}
+    chosen: str | None = st.selectbox(label, options, index=None, key=key, **given)
     address.keep(name, chosen)
     return chosen
 

@@ -1,16 +1,18 @@
-"""Enrichments of a corpus, which let more routes search it: state, cost, and the button."""
+"""What a corpus may have besides: enrichments, which let more routes search it, and further vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import streamlit as st
 from markupsafe import Markup
 
-from core.corpus import builds
+from core.corpus import builds, catalogue
 from core.corpus.catalogue import current_fingerprint
 from core.corpus.enrichments import store
+from core.corpus.manifest import CorpusInfo
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds, size
 from ui.app import corpora, say, state, workers
@@ -89,3 +91,24 @@ def _make(corpus: str, name: str, reason: str, *, again: bool) -> None:
                 builds.start_enrichment(corpus, name, engine.settings, workers.chosen(corpora.BY))
                 st.rerun()
         say.caption(told)
+
+
+def vectors(item: catalogue.Known, info: CorpusInfo) -> None:
+    """Draw the embedders in the settings whose vectors the corpus lacks, with a button that adds them."""
+    settings = state.engine().settings
+    if item.kind == "table" or info.place or item.chunking_of:
+        return
+    there = catalogue.embedders_of(info, settings)
+    lacking = [one for one in dict.fromkeys((settings.embedder, *settings.embedders)) if one not in there]
+    if not lacking:
+        return
+    st.markdown("#### Vectors of another embedder")
+    st.caption("Routes search them with their parameter `embedder`. A service's cost is confirmed first.")
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        name = st.selectbox("Embedder", lacking, key="add_embedder", width=320)
+        busy = corpora.under_way(item.name)
+        if st.button("Add vectors", key="add_vectors", disabled=busy):
+            with say.errors():
+                source = replace(catalogue.source(item.name, settings=settings), embedders=(*there, name))
+                builds.start(item.name, source, settings, workers.chosen(corpora.BY), always=True)
+                st.rerun()

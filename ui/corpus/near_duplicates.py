@@ -15,7 +15,7 @@ from core.domain.errors import Cancelled
 from core.domain.once import Recent
 from core.domain.types import Passage
 from ui.app import address, corpora, say, state
-from ui.app.choice import choice, switch
+from ui.app.choice import choice, slider, switch
 from ui.app.markup import cut, fragment, show
 from ui.components import tables
 from ui.components.rewrites import word_diff
@@ -23,6 +23,7 @@ from ui.components.rewrites import word_diff
 BY, ACROSS, PAIR = "near_by", "near_across", "near_pair"
 WAYS: dict[By, str] = {"words": "Words (3-word shingles)", "embedding": "Meaning (vectors)"}
 FOREGROUND_PASSAGES = 3_000  # passages compared while the page waits; more are compared in the background
+WIDTHS = {"Similarity": 70, "First": 280, "Second": 280, "Documents": 85, "Text": 380}
 MAX_PAIRS = 500  # pairs in the table
 GROUPS = 8  # groups and sets of copies that are listed
 _found: Recent[tuple[str, str, By], Near] = Recent(8)  # by corpus and its state
@@ -95,63 +96,36 @@ def usual(found: Near) -> float:
 
 
 def _threshold(found: Near) -> float:
-    by, key, least = found.by, f"near_least:{found.fingerprint}:{found.by}", near_duplicates.LEAST[found.by]
-
-    def read(given: str) -> float:
-        return min(1.0, max(least, round(float(given), 2)))
-
-    address.take("alike", key, read)
-    if st.session_state.get(key) is None:
-        st.session_state[key] = usual(found)
-    label = "Minimum similarity (Jaccard)" if by == "words" else "Minimum similarity (cosine)"
-    value = st.slider(label, least, 1.0, step=0.01, key=key, width=260, persist_state="session")
-    address.keep("alike", f"{value:.2f}" if value != usual(found) else None)
-    return float(value)
+    key, least = f"near_least:{found.fingerprint}:{found.by}", near_duplicates.LEAST[found.by]
+    label = f"Minimum similarity ({'Jaccard' if found.by == 'words' else 'cosine'})"
+    return slider("alike", key, label, least, 1.0, usual(found), step=0.01, width=260, format="%.2f")
 
 
 def _pairs(corpus: Corpus, found: Near, threshold: float, *, across: bool) -> None:
-    import pandas as pd
-
     places = found.above(threshold, across=across)
     if not len(places):
         return
     shown = places[:MAX_PAIRS]
     pairs = found.pairs[shown].tolist()
     passages = _passages(corpus, [row for pair in pairs for row in pair])
-    frame = pd.DataFrame(
+    rows = [
         {
-            "Similarity": found.similarity[shown],
-            "First": [passages[one].id for one, _ in pairs],
-            "Second": [passages[two].id for _, two in pairs],
-            "Documents": ["same" if passages[a].doc_id == passages[b].doc_id else "two" for a, b in pairs],
-            "Text": [cut(passages[one].text, 200) for one, _ in pairs],
+            "Similarity": float(found.similarity[at]),
+            "First": passages[one].id,
+            "Second": passages[two].id,
+            "Documents": "same" if passages[one].doc_id == passages[two].doc_id else "two",
+            "Text": cut(passages[one].text, 200),
         }
-    )
-    event = tables.show(
-        frame,
-        hide_index=True,
-        on_select="rerun",
-        selection_mode="single-row",
-        key=f"pairs:{corpus.fingerprint}:{found.by}:{threshold}:{across}",
-        height=min(38 + 35 * len(frame), 320),
-        column_config={
-            "Similarity": st.column_config.NumberColumn(width=70, format="%.3f"),
-            "First": st.column_config.TextColumn(width=280),
-            "Second": st.column_config.TextColumn(width=280),
-            "Documents": st.column_config.TextColumn(width=85),
-            "Text": st.column_config.TextColumn(width=380),
-        },
-        alt="Pairs of passages, most similar first",
-    )
+        for at, (one, two) in zip(shown, pairs, strict=True)
+    ]
+    key = f"pairs:{corpus.fingerprint}:{found.by}:{threshold}:{across}"
+    names = [f"{row['First']}|{row['Second']}" for row in rows]
+    picked = tables.pick(rows, names, key, "Pairs of passages, most similar first", widths=WIDTHS, height=320)
     if len(places) > MAX_PAIRS:
-        st.caption(
-            f"The {MAX_PAIRS:,} most similar of {len(places):,} pairs. Raise the threshold to see fewer."
-        )
-    names = [f"{passages[one].id}|{passages[two].id}" for one, two in pairs]
+        st.caption(f"The {MAX_PAIRS:,} most similar of {len(places):,} pairs.")
     address.take("pair", PAIR, str)
-    rows = [row for row in event["selection"]["rows"] if row < len(names)]
-    if rows:
-        st.session_state[PAIR] = names[rows[0]]
+    if picked:
+        st.session_state[PAIR] = picked
     at = names.index(st.session_state[PAIR]) if st.session_state.get(PAIR) in names else 0
     address.keep("pair", names[at] if at else None)
     one, two = pairs[at]
@@ -160,11 +134,8 @@ def _pairs(corpus: Corpus, found: Near, threshold: float, *, across: bool) -> No
     show(fragment("corpus.difference", first, second, similarity, diff))
     with st.container(horizontal=True):
         for label, row in (("Open the first passage", one), ("Open the second passage", two)):
-            st.page_link(
-                "corpus.py",
-                label=label,
-                query_params={"corpus": corpus.name, "tab": "Passages", "passage": passages[row].id},
-            )
+            to = {"corpus": corpus.name, "tab": "Passages", "passage": passages[row].id}
+            st.page_link("corpus.py", label=label, query_params=to)
 
 
 def _listed(corpus: Corpus, sets: list[tuple[int, ...]]) -> list[tuple[int, list[str], str]]:

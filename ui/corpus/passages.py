@@ -24,6 +24,7 @@ WORDS, BY, AT, PASSAGE = "corpus_words", "corpus_by", "corpus_page", "corpus_pas
 DOCUMENT = "corpus_within"
 REVISION = "corpus_revision"  # grows when a passage is chosen elsewhere, so that no picked row holds it
 WAYS = {"words": "Words (BM25)", "meaning": "Meaning (vectors)"}
+WIDTHS = {"Score": 75, "Document": 190, "Title": 160, "Text": 430, "From": 70, "Characters": 85}
 DEEPEST = 1_000  # places of a ranking by meaning that can be reached
 
 
@@ -74,37 +75,22 @@ def _vector(embedder: str, words: str) -> Vector:
 
 
 def _table(page: Page) -> Passage | None:
-    import pandas as pd
-
-    columns = {
-        "Document": [p.doc_id for p in page.passages],
-        "Title": [p.title for p in page.passages],
-        "Text": [cut(p.text, 300) for p in page.passages],
-        "From": [p.start for p in page.passages],
-        "Characters": [p.end - p.start for p in page.passages],
-    }
-    if page.scores is not None:
-        columns = {"Score": [round(score, 4) for score in page.scores], **columns}
+    scores = page.scores or [None] * len(page.passages)
+    rows = [
+        {
+            **({"Score": score} if score is not None else {}),
+            "Document": one.doc_id,
+            "Title": one.title,
+            "Text": cut(one.text, 300),
+            "From": one.start,
+            "Characters": one.end - one.start,
+        }
+        for one, score in zip(page.passages, scores, strict=True)
+    ]
     filters = [st.session_state.get(key) for key in (WORDS, BY, DOCUMENT, REVISION)]
-    event = tables.show(
-        pd.DataFrame(columns),
-        hide_index=True,
-        on_select="rerun",
-        selection_mode="single-row",
-        key=f"passages:{st.session_state[state.CORPUS]}:{page.start}:{filters}",
-        height=min(38 + 35 * len(page.passages), 430),
-        column_config={
-            "Score": st.column_config.NumberColumn(width=75, format="%.4f"),
-            "Document": st.column_config.TextColumn(width=190),
-            "Title": st.column_config.TextColumn(width=160),
-            "Text": st.column_config.TextColumn(width=430),
-            "From": st.column_config.NumberColumn(width=70, help="First character in the document"),
-            "Characters": st.column_config.NumberColumn(width=85),
-        },
-        alt="Passages with their documents",
-    )
-    chosen = [page.passages[n] for n in event["selection"]["rows"] if n < len(page.passages)]
-    return chosen[0] if chosen else None
+    key, formats = f"passages:{st.session_state[state.CORPUS]}:{page.start}:{filters}", {"Score": "%.4f"}
+    helps, about = {"From": "First character in the document"}, "Passages with their documents"
+    return tables.pick(rows, page.passages, key, about, formats=formats, helps=helps, widths=WIDTHS)
 
 
 def _pager(page: Page) -> None:

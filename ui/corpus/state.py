@@ -16,7 +16,7 @@ from ui.app import corpora, say, state
 from ui.app.markup import fragment, md, show, tag
 from ui.app.routes import on_page
 from ui.components import dense_weight, metadata
-from ui.corpus import enrichments, own_questions, vectors
+from ui.corpus import enrichments, own_questions
 from ui.corpus import reading as corpus_reading
 
 PACED = (CUT, "index words", "send to PostgreSQL", "index words in PostgreSQL", "index vectors")
@@ -27,11 +27,8 @@ def draw(name: str) -> None:
     """Draw the state, costs, enrichments and deletion."""
     item = catalogue.describe(name, state.engine().settings)
     corpora.notice(name)
-    if item.info is None:
-        if item.reason:
-            say.caption(f"Why: {on_page(item.reason)}")
-    else:
-        st.markdown(md(describe_state(item)))
+    if item.info is not None:
+        st.markdown(md(describe_state(item, item.info)))
         own_questions.offer()
         for caution in cautions.of_corpus(item.info):
             say.warning(f"{caution.text}.")
@@ -55,7 +52,7 @@ def draw(name: str) -> None:
             if panel.open:
                 st.caption("Filters on Compare and the route Self-query search by these fields.")
                 metadata.fields(name)
-        vectors.offer(item, item.info)
+        enrichments.vectors(item, item.info)
         enrichments.listing(name, item.info.passages)
     _deletion(item)
 
@@ -66,14 +63,12 @@ def _again(name: str) -> None:
         st.rerun()
 
 
-def describe_state(item: catalogue.Known) -> str:
+def describe_state(item: catalogue.Known, info: CorpusInfo) -> str:
     """Describe a corpus' state with its reason."""
-    if item.info is None:
-        return f"Corpus {item.name} is {item.state}."
     how = {"ready": "is indexed and up to date", "not built": "is not indexed"}
     state_ = how.get(item.state) or f"has {'an outdated' if item.state == 'stale' else 'a damaged'} index"
     reason = f": {on_page(item.reason)}" if item.reason else ""
-    count = f"{item.info.passages:,} passages of {item.info.documents:,} documents"
+    count = f"{info.passages:,} passages of {info.documents:,} documents"
     return f"Corpus {item.name} {state_}{reason}. It holds {count}."
 
 
