@@ -116,17 +116,13 @@ def language(text: str) -> str | None:
     if (script := by_script(text)) is not None:
         return script
     words = Counter(_WORDS.findall(text.lower()))
-    counts: Counter[str] = Counter()
-    different: Counter[str] = Counter()
+    counts, different = Counter[str](), Counter[str]()
     known = _languages_of()
     for word, times in words.items():
         for name in known.get(word, ()):
             counts[name] += times
             different[name] += len(word) > 1 or not word.isascii()
-    if not counts:
-        return None
-    (best, most), *rest = sorted(counts.items(), key=lambda one: (-one[1], BY_STOP_WORDS.index(one[0])))
-    second = rest[0][1] if rest else 0
+    (best, most), (_, second) = [*counts.most_common(2), ("", 0), ("", 0)][:2]
     enough = most >= SHARE * words.total() and different[best] >= LEAST
     return best if enough and most >= LEAD * second and most > second + 1 else None
 

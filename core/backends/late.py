@@ -123,23 +123,13 @@ class MiniLMTokens(OnnxModel):
     def embed_passages(self, texts: Sequence[str]) -> list[TokenVectors]:
         """Many passages; [CLS] and [SEP] do not count."""
         encoded = self._model.encode(texts)
-        found = []
-        for one, hidden in zip(encoded, self._states(encoded), strict=True):
-            states = hidden[1:-1]
-            unit = states / np.maximum(np.linalg.norm(states, axis=1, keepdims=True), 1e-12)
-            found.append(TokenVectors(tuple(one.tokens[1:-1]), unit))
-        return found
-
-    def hidden(self, texts: Sequence[str]) -> list[Matrix]:
-        """Return the last hidden states, each (tokens, dim), including [CLS] and [SEP]."""
-        return self._states(self._model.encode(texts))
-
-    def _states(self, encoded: Sequence[Any]) -> list[Matrix]:
-        out: list[Matrix] = [np.empty((0, self.dim), np.float32)] * len(encoded)
-        for rows, states in self._model.each([one.ids for one in encoded]):
-            for at, row in enumerate(rows):
-                out[row] = states[at, : len(encoded[row].ids)]
-        return out
+        found: dict[int, TokenVectors] = {}
+        for rows, hidden in self._model.each([one.ids for one in encoded]):
+            for row, of_text in zip(rows, hidden, strict=True):
+                states = of_text[1 : len(encoded[row].ids) - 1]
+                unit = states / np.maximum(np.linalg.norm(states, axis=1, keepdims=True), 1e-12)
+                found[row] = TokenVectors(tuple(encoded[row].tokens[1:-1]), unit)
+        return [found[row] for row in range(len(encoded))]
 
 
 class ColbertTokens:

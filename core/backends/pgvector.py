@@ -148,12 +148,6 @@ class PgVectorIndex:
         scored = [(row, score) for row, (_, score) in zip(rows, found, strict=True) if row is not None]
         return sorted(scored, key=lambda one: (-one[1], one[0]))
 
-    def plan(self, vector: Vector, k: int) -> str:
-        """Return the server's query plan from EXPLAIN."""
-        statement, values, settings = self._statement(vector, k, False, 0, ())
-        found = self._fetched(composed("EXPLAIN {}", statement), values, settings)
-        return "\n".join(line for (line,) in found)
-
     def _fetched(
         self,
         statement: Composable,

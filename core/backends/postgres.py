@@ -5,6 +5,7 @@ Errors of the server become one sentence that says what to do, never with a pass
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -72,11 +73,10 @@ class PostgresServer:
         try:
             with connection.transaction():
                 yield connection
-        except driver().Error as error:
+        except BaseException as error:
             connection.close()
-            raise self.readable_error(error) from None
-        except BaseException:
-            connection.close()
+            if isinstance(error, driver().Error):
+                raise self.readable_error(error) from None
             raise
         self._give_back(connection)
 
@@ -166,25 +166,22 @@ class PostgresServer:
 def readable_error(error: psycopg.Error, dsn: Dsn) -> RouteScopeError:
     """Convert an error of the driver or the server to one sentence with a remedy."""
     said, state = dsn.clean(str(error)), error.sqlstate or ""
-    if state.startswith("28") or "password" in said or "authentication failed" in said:
-        return Unavailable(f"{dsn} refused the sign-in: {said}. If a password is missing, {PASSWORD}")
-    if state == "42501":
-        return Unavailable(f"the role of {dsn} has not the right: {said}. Its owner can GRANT it")
-    if state.startswith("53") or state == "58030":
-        what = "has no room left on its disk" if state == "53100" else "has not the resources"
-        return Unavailable(
-            f"the server of {dsn} {what}: {said}. Nothing was stored; make room and run it again"
-        )
-    if state == "57014":
-        return Unavailable(f"{dsn} took longer than {SEARCH_S} s for a statement: {said}")
-    if state == "25006":
-        return Unavailable(f"{dsn} is read-only: {said}")
-    if state in ("42704", "42883", "0A000") and "vector" in said:
-        return Unavailable(f"pgvector is missing in {dsn} or too old: {said}; {VECTOR_EXTENSION}")
-    if state in ("42P01", "42703", "3F000"):
-        return Unavailable(f"{dsn} has not what was there before: {said}")
     if state.startswith("22"):
         return BadInput(f"{dsn} cannot compare these values: {said}")
-    if not state or state.startswith(("08", "57P")):
-        return Unavailable(f"the connection to {dsn} was lost or refused: {said}")
-    return Unavailable(f"{dsn}: {said}")
+    sign_in = state.startswith("28") or "password" in said or "authentication failed" in said
+    kind = "28" if sign_in else (state or "08") + (" vector" if "vector" in said else "")
+    told = next((words for pattern, words in _ERRORS.items() if re.match(pattern, kind)), "{}: {}")
+    return Unavailable(told.format(dsn, said))
+
+
+_ERRORS = {  # by SQLSTATE (PostgreSQL, appendix A)
+    "28": f"{{}} refused the sign-in: {{}}. If a password is missing, {PASSWORD}",
+    "42501": "the role of {} has not the right: {}. Its owner can GRANT it",
+    "53100": "the server of {} has no room left on its disk: {}. Nothing was stored; make room",
+    "53|58030": "the server of {} has not the resources: {}. Nothing was stored; run it again",
+    "57014": f"{{}} took longer than {SEARCH_S} s for a statement: {{}}",
+    "25006": "{} is read-only: {}",
+    "(42704|42883|0A000) vector": f"pgvector is missing in {{}} or too old: {{}}; {VECTOR_EXTENSION}",
+    "42P01|42703|3F000": "{} has not what was there before: {}",
+    "08|57P": "the connection to {} was lost or refused: {}",
+}

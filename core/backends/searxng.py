@@ -115,11 +115,9 @@ def falling(given: Sequence[Any]) -> list[float]:
 
 
 def _passage(result: dict[str, Any], words: EndpointWords) -> Passage | None:
-    url, content, title = (
-        words.clean(value) if isinstance(value := result.get(name), str) else None
-        for name in ("url", "content", "title")
-    )
-    if url is None or content is None or len(url) > MAX_CHARS["url"]:
+    given = (result.get(name) for name in ("url", "content", "title"))
+    url, content, title = (words.clean(value) if isinstance(value, str) else "" for value in given)
+    if len(url) > MAX_CHARS["url"]:
         return None
     text = _line(content)[: MAX_CHARS["content"]]
     try:
@@ -133,7 +131,7 @@ def _passage(result: dict[str, Any], words: EndpointWords) -> Passage | None:
     # The words belong to the id: a page's snippet is another for another query.
     content_hash = hashlib.sha256(f"{url}\0{text}".encode(errors="replace")).hexdigest()[:12]
     id = f"web/{host}/{content_hash}"
-    return Passage(id, url, _line(title or "")[: MAX_CHARS["title"]], text, 0, len(text))
+    return Passage(id, url, _line(title)[: MAX_CHARS["title"]], text, 0, len(text))
 
 
 def _line(text: str) -> str:

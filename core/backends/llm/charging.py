@@ -73,9 +73,8 @@ def _reserved(request: LLMRequest, daily: int, who: people.Person, cancel: threa
                     raise Cancelled("stopped while other calls used the tokens of today")
                 id, used = people.reserve(most, daily, who)
     if not id:
-        raise BudgetSpent(
-            f"{who.account} has used {used:,} of the {daily:,} model tokens of today; more at 00:00 UTC"
-        )
+        spent = f"{used:,} of the {daily:,} model tokens of today"
+        raise BudgetSpent(f"{who.account} has used {spent}; more at 00:00 UTC")
     return id
 
 

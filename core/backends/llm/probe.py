@@ -16,13 +16,10 @@ _PLAIN = LLMRequest("probe/1", (Message("user", "Is water wet? Answer yes or no.
 _LONG = "The depot opens at six, the first vans leave at seven, and the last one is back by nine. " * 24
 _READ = LLMRequest("probe/2", (Message("user", f"{_LONG}\n\nWhen do the vans leave?"),), max_tokens=1)
 _WRITE = LLMRequest("probe/3", (Message("user", "Count from 1 to 60, one number a line."),), max_tokens=64)
-_SCHEMA = {
-    "type": "object",
-    "properties": {"wet": {"type": "boolean"}},
-    "required": ["wet"],
-    "additionalProperties": False,
-}
+_WET = {"properties": {"wet": {"type": "boolean"}}, "required": ["wet"]}
+_SCHEMA = {"type": "object", "additionalProperties": False, **_WET}
 Report = Callable[[str, int, int], None]  # (what is tried, done, of how many)
+Written = Callable[[str], None] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +56,7 @@ def probe(
     stop = cancel or threading.Event()
     grown: list[int] = []
 
-    def tried(
-        request: LLMRequest, written: Callable[[str], None] | None = None
-    ) -> Completion | RouteScopeError:
+    def tried(request: LLMRequest, written: Written = None) -> Completion | RouteScopeError:
         try:
             return target.complete(request, timeout=timeout, cancel=stop, written=written)
         except Cancelled:
@@ -83,8 +78,8 @@ def probe(
     report("reading a prompt", 4, 5)
     read = tried(_READ)
     return Capabilities(
-        isinstance(logprobs, Completion) and any(token.top for token in logprobs.logprobs),
-        isinstance(schema, Completion) and _is_json(schema.text),
+        any(token.top for token in getattr(logprobs, "logprobs", ())),
+        _is_json(getattr(schema, "text", "")),
         first.ms,
         pieces=len(grown),
         read_per_s=_speed(read, "prompt_tokens", "cached_tokens"),

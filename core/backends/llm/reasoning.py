@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Any
 
 from core.backends.base import TokenLogprob
@@ -78,14 +79,9 @@ def opens_itself(content: Any) -> bool:
 def of_answer(tokens: tuple[TokenLogprob, ...], answer: str) -> tuple[TokenLogprob, ...]:
     """Return those of a reply's tokens that spell `answer`; none if reasoning may be among them."""
     whole, wanted = "".join(token.token for token in tokens), answer.strip()
-    at = whole.rfind(wanted) if wanted else -1
-    if at < 0:
-        return ()
-    for number, token in enumerate(tokens):
-        if at < len(token.token):
-            return tokens[number:]
-        at -= len(token.token)
-    return ()
+    at = whole.rfind(wanted) if wanted else len(whole)
+    ends = accumulate(len(token.token) for token in tokens)
+    return next((tokens[number:] for number, end in enumerate(ends) if 0 <= at < end), ())
 
 
 def _text(content: Any) -> tuple[str | None, str]:

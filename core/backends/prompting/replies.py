@@ -72,6 +72,7 @@ def questions(least: int, most: int, *, numbered: bool = False) -> str:
 By = Literal["probabilities", "sampled word"]
 DIGITS = ("1", "2", "3", "4", "5")
 _WORD = re.compile(r"[^\W_]+")
+_LETTER = re.compile(r"(?i:passage|answer|option|letter|name|is|:)\s*[(\[]?([A-Z])\b|[(\[]([A-Z])[)\]]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +104,11 @@ def odds(answer: Completion, words: Sequence[str]) -> TokenProbabilities | None:
             if (word := _one_of(token, words)) is not None:
                 mass[word] += math.exp(logprob)
         total = sum(mass.values())
-        return (
-            TokenProbabilities({word: share / total for word, share in mass.items()}, "probabilities")
-            if total
-            else None
-        )
+        shares = {word: share / total for word, share in mass.items()} if total else None
+        return TokenProbabilities(shares, "probabilities") if shares else None
     word = read_verdict(answer.text, words)
-    if word is None:
-        return None
-    return TokenProbabilities({other: float(other == word) for other in words}, "sampled word")
+    shares = {other: float(other == word) for other in words}
+    return TokenProbabilities(shares, "sampled word") if word is not None else None
 
 
 def read_verdict(text: str, words: Sequence[str]) -> str | None:
@@ -126,22 +123,17 @@ def read_verdict(text: str, words: Sequence[str]) -> str | None:
         return None
     letters = all(len(word) == 1 and word.isalpha() for word in words)
     start = first[1].lower()
-    if start in words and (
-        not letters
-        or ((first["end"] is not None and first["end"].strip() != "") or first.end() >= len(plain))
-    ):
+    if start in words and (not letters or (first["end"] or "").strip() or first.end() >= len(plain)):
         return start
     only = plain.strip(" .,!:;()[]\"'").lower()
     cut = [word for word in words if len(only) >= 3 and word.startswith(only)]  # ended at its limit
     if len(cut) == 1:
         return cut[0]
     if letters:
-        found = re.findall(
-            r"(?i:passage|answer|option|letter|name|is|:)\s*[(\[]?([A-Z])\b|[(\[]([A-Z])[)\]]", plain
-        )
+        found = _LETTER.findall(plain)
         named = {(one or other).lower() for one, other in found}
     else:
-        named = {word for word in re.findall(r"[^\W_]+", plain.lower()) if word in words}
+        named = {word for word in _WORD.findall(plain.lower()) if word in words}
     return next(iter(named)) if len(named) == 1 and named <= set(words) else None
 
 

@@ -40,17 +40,14 @@ def without_marks(text: str) -> str:
     """
     if text.isascii() and "<" not in text:
         return text
-    seen: list[str] = []
-    places: list[int] = []  # in `text`, of each character seen
+    seen: list[tuple[str, int]] = []  # each character seen, with its place in `text`
     for place, character in enumerate(text):
         plain = character if character.isascii() else unicodedata.normalize("NFKD", character)
-        for one in plain.casefold().translate(_ALIKE):
-            if unicodedata.category(one) not in _UNSEEN:
-                seen.append(one)
-                places.append(place)
+        likes = plain.casefold().translate(_ALIKE)
+        seen += [(one, place) for one in likes if unicodedata.category(one) not in _UNSEEN]
     changed = list(text)
-    for found in _MARK.finditer("".join(seen)):
-        changed[places[found.start()]] = "‹"
+    for found in _MARK.finditer("".join(one for one, _ in seen)):
+        changed[seen[found.start()][1]] = "‹"
     return "".join(changed)
 
 
