@@ -86,12 +86,10 @@ def read(name: Which, home: Path | None = None, corpus: str = "") -> Evaluator:
     path = SHIPPED / f"{name}.json"
     if name == LIGHTWEIGHT and home is not None and (own := trained(home, corpus)).is_file():
         path = own
-    found = read_trained(path, Evaluator, "the evaluator", "python -m scripts.evaluator")
+    remedy = "python -m scripts.evaluator"
+    found = read_trained(path, Evaluator, "the evaluator", remedy)
     if found.name != name:
-        raise Unavailable(
-            f"{found.source}: it is the evaluator {found.name!r}, not {name!r}; "
-            "python -m scripts.evaluator makes one"
-        )
+        raise Unavailable(f"{found.source} is the evaluator {found.name!r}, not {name!r}; {remedy} makes one")
     return found
 
 

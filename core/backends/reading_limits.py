@@ -65,12 +65,9 @@ def limit(embedder: str) -> ReadingLimit | None:
     files = {name: _file(folder, where, name) for name in (TOKENIZER, LIMITS, CONFIG)}
     if (tokenizer := files[TOKENIZER]) is None:
         return None
-    given = [
-        found
-        for name, key in ((LIMITS, "max_seq_length"), (CONFIG, "model_max_length"))
-        if isinstance(found := _value(files[name], key), int) and 0 < found < 1_000_000  # "no limit" is huge
-    ]
-    tokens = given[0] if given else model.tokens if model is not None else None
+    given = (_value(files[LIMITS], "max_seq_length"), _value(files[CONFIG], "model_max_length"))
+    known = [one for one in given if isinstance(one, int) and 0 < one < 1_000_000]  # "no limit" is huge
+    tokens = known[0] if known else model.tokens if model is not None else None
     if tokens is None:
         return None
     from tokenizers import Tokenizer

@@ -25,25 +25,16 @@ Kind = Literal["CrossEncoder", "MultiVectorEncoder", "SparseEncoder"]
 
 
 # By kind: what it is called, an example, the types that the library saves, and endings of architectures.
-_KINDS: dict[Kind, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {
+_KINDS: dict[Kind, tuple[str, str, str, str]] = {
     "CrossEncoder": (
-        "cross-encoder",
-        "cross-encoder/ms-marco-MiniLM-L6-v2",
-        ("CrossEncoder",),
-        ("ForSequenceClassification",),
+        *("cross-encoder", "cross-encoder/ms-marco-MiniLM-L6-v2"),
+        *("CrossEncoder", "ForSequenceClassification"),
     ),
     "MultiVectorEncoder": (
-        "ColBERT model",
-        "colbert-ir/colbertv2.0",
-        ("MultiVectorEncoder", "ColBERT"),
-        ("HF_ColBERT", "ForRetrieval"),
+        *("ColBERT model", "colbert-ir/colbertv2.0"),
+        *("MultiVectorEncoder ColBERT", "HF_ColBERT ForRetrieval"),
     ),
-    "SparseEncoder": (
-        "learned sparse model",
-        "naver/splade-v3",
-        ("SparseEncoder",),
-        ("ForMaskedLM",),
-    ),
+    "SparseEncoder": ("learned sparse model", "naver/splade-v3", "SparseEncoder", "ForMaskedLM"),
 }
 
 
@@ -60,7 +51,7 @@ def load(kind: Kind, name: str) -> Any:
         return model, saved, _declared(place, "config.json").get("architectures") or []
 
     model, saved, architectures = from_here_or_hub(name, opened, what, advice)
-    if saved not in types and not any(one.endswith(endings) for one in architectures):
+    if saved not in types.split() and not any(one.endswith(tuple(endings.split())) for one in architectures):
         found = saved or ", ".join(architectures) or "no stated kind"
         raise Unavailable(f"{name!r} holds {found}, not a trained {what}; {advice}")
     model.eval()
@@ -110,9 +101,8 @@ def in_batches(
         if cancel is not None and cancel.is_set():
             raise Cancelled(f"stopped while {name} was reading passages")
         if time.monotonic() > deadline:
-            raise ModelTimedOut(
-                f"{name} read {start} of {len(order)} passages in {timeout:.3g} s; give fewer"
-            )
+            done = f"{start} of {len(order)} passages in {timeout:.3g} s"
+            raise ModelTimedOut(f"{name} read {done}; give fewer")
         yield order[start : start + size]
 
 

@@ -91,9 +91,8 @@ class BlendReranker:
         words = whole_words(query.tokens)
         weights = token_weights(words, candidates.idf)
         missing = [at for at in range(len(candidates.passages)) if at not in candidates.tokens]
-        texts = [
-            clean(searchable(one.title, one.text)) for one in map(candidates.passages.__getitem__, missing)
-        ]
+        unknown = [candidates.passages[at] for at in missing]
+        texts = [clean(searchable(one.title, one.text)) for one in unknown]
         cached = {missing[at]: found for at, found in (self._cache.get(texts) if self._cache else {}).items()}
         unread = {at: text for at, text in zip(missing, texts, strict=True) if at not in cached}
         vectors = {**candidates.tokens, **cached, **self._embed(unread, timeout, cancel)}
@@ -227,12 +226,8 @@ class TokenCache:
     def put(self, made: Mapping[str, Matrix]) -> None:
         """Keep vectors by their text."""
         # The dimension, 4 bytes, then the vectors as float16 by rows, both little-endian.
-        self._kept.put(
-            {
-                self._key(text): vectors.shape[1].to_bytes(4, "little") + vectors.astype("<f2").tobytes()
-                for text, vectors in made.items()
-            }
-        )
+        heads = {text: vectors.shape[1].to_bytes(4, "little") for text, vectors in made.items()}
+        self._kept.put({self._key(text): heads[text] + made[text].astype("<f2").tobytes() for text in made})
 
     def _key(self, text: str) -> str:
         whole = f"{self._name}\0{text}".encode("utf-8", "surrogatepass")

@@ -29,9 +29,7 @@ def pair_scores(asked: Sequence[tuple[str, float]], passages: Sequence[Sequence[
     """
     idf = dict(asked)
     terms = [term for term, _ in asked]
-    weights = {
-        frozenset(pair): (idf[pair[0]] + idf[pair[1]]) / 2 for pair in pairwise(terms) if pair[0] != pair[1]
-    }
+    weights = {frozenset(two): (idf[two[0]] + idf[two[1]]) / 2 for two in pairwise(terms) if two[0] != two[1]}
     mean = max(1.0, float(np.mean([len(one) for one in passages]))) if passages else 1.0
     scores = np.zeros(len(passages))
     for at, passage in enumerate(passages):
