@@ -130,15 +130,6 @@ class Embedder(Protocol):
         """Many texts, in batches."""
 
 
-class SparseIndex(Protocol):
-    """Term-based search; a passage that shares no term with the text is not returned."""
-
-    def search(self, text: str, k: int, allowed: Mask | None = None) -> Rows: ...
-
-    def explain(self, text: str, row: int) -> dict[str, float]:
-        """Each query term's contribution to the score of `row`; they add up to the score."""
-
-
 class WebSearch(Protocol):
     """A search outside the corpus."""
 

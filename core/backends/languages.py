@@ -74,13 +74,9 @@ class Languages:
 
     def describe(self) -> str:
         """Describe the languages found and how words are split."""
-        if not self.passages:
-            return f"no language is clear from {self.unclear:,} passages: words are cut as {FALLBACK.title()}"
-        counted = ", ".join(f"{name.title()} {count:,}" for name, count in self.passages.items())
-        if not self.unclear:
-            return f"each passage is cut by its own language: {counted}"
+        counted = "".join(f"{name.title()} {count:,}, " for name, count in self.passages.items())
         usual = " and ".join(map(str.title, self.usual))
-        return f"each passage is cut by its own language: {counted}; {self.unclear:,} unclear ones as {usual}"
+        return f"each passage is cut by its own language: {counted}{self.unclear:,} unclear ones as {usual}"
 
 
 def of_corpus(texts: Iterable[str]) -> Languages:

@@ -29,6 +29,7 @@ SCANNED = 200_000  # rows that an iterative scan looks at before it gives up
 WORDS_OF = 200_000  # characters of a passage that are indexed by full text: PostgreSQL holds 1 MiB of words
 NUMBER = r"^[+-]?[0-9]{1,30}(\.[0-9]{1,30})?$"
 Where = Sequence[Filter]
+StatementSettings = Sequence[tuple[str, str]]  # name and value, for one statement
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ class PgVectorIndex:
         self,
         statement: Composable,
         values: Sequence[Any],
-        settings: Sequence[tuple[str, str]] = (),
+        settings: StatementSettings = (),
         *,
         binary: bool = False,
     ) -> list[Any]:
@@ -191,7 +192,7 @@ class PgVectorIndex:
 
     def _statement(
         self, vector: Vector, k: int, exact: bool, effort: int, where: Where
-    ) -> tuple[Composable, Sequence[Any], list[tuple[str, str]]]:
+    ) -> tuple[Composable, Sequence[Any], StatementSettings]:
         table = self._table
         condition, values = self._where(where)
         # A sum is no expression of an index: all vectors are compared.

@@ -45,16 +45,6 @@ class RankBM25Index:
         )
         return scores
 
-    def explain(self, text: str, row: int) -> dict[str, float]:
-        """Return the contribution of each word of `text` to the score of `row`; 0 for a word the passage
-        lacks.
-        """
-        parts: dict[str, float] = {}
-        for word, term in self._analyzer.questions.words(text):
-            part = self._index.get_batch_scores([term], [row])[0] / self._scale if self._index else 0.0
-            parts[word] = parts.get(word, 0.0) + part
-        return parts
-
 
 def _lucene(documents: list[list[str]], k1: float, b: float) -> Any:
     from rank_bm25 import BM25Okapi

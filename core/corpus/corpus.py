@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.backends.admission import aside
-from core.backends.base import Mask, Matrix, Rows, SparseIndex, Vector
+from core.backends.base import Mask, Matrix, Rows, Vector
 from core.backends.grep import SourceText
 from core.backends.pgvector import PgVectorIndex
 from core.backends.second_bm25 import RankBM25Index
@@ -204,7 +204,7 @@ class Corpus:
         """
         if engine not in ("bm25s", "rank-bm25"):
             raise BadInput(f"unknown BM25 engine {engine!r}; known: bm25s, rank-bm25")
-        index: SparseIndex = self._words
+        index: BM25Index | RankBM25Index = self._words
         if engine == "rank-bm25":
             words = self._words
             texts = self._store.texts

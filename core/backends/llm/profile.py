@@ -76,24 +76,11 @@ class StoredProfile:
     def __init__(self, home: Path, endpoint: str, model: str) -> None:
         name = hashlib.sha256(f"{endpoint}\n{model}".encode()).hexdigest()[:24]
         self.path = home / FOLDER / f"{name}.json"
-        self._new = Profile(endpoint, model)
-        self._seen: tuple[int, int] | None = None
-        self._profile = self._new
-        self._lock = threading.Lock()
+        self._new = Profile(endpoint, model)  # with what was learned if no file can be written
 
     def get(self) -> Profile:
         """Return the current profile; an unreadable file counts as missing, with a warning."""
-        try:
-            stat = self.path.stat()
-        except OSError:
-            with self._lock:
-                if self._seen is not None:  # somebody reset it
-                    self._seen, self._profile = None, self._new
-                return self._profile
-        with self._lock:
-            if (seen := (stat.st_mtime_ns, stat.st_ino)) != self._seen:
-                self._profile, self._seen = read(self.path) or self._new, seen
-            return self._profile
+        return (read(self.path) if self.path.exists() else None) or self._new
 
     def change(self, how: Callable[[Profile], Profile]) -> Profile:
         """Store what `how` makes of the newest profile."""
@@ -103,17 +90,15 @@ class StoredProfile:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(f"{self.path}.write"):
                 before = self.get()
-                after = how(before)
-                if after != before:
+                if (after := how(before)) != before:
                     part = self.path.with_suffix(".part")  # alone: the lock is held
                     part.write_bytes(_READER.dump_json(after, indent=1))
                     system.replace(part, self.path)
-                return self.get()
+                return after
         except OSError as error:
             log.warning("what %s accepts cannot be stored: %s", self._new.endpoint, error)
-            with self._lock:
-                self._profile = how(self._profile)
-                return self._profile
+            self._new = how(self._new)
+            return self._new
 
     @contextmanager
     def turn(

@@ -156,8 +156,6 @@ def test_rank_bm25_agrees_with_the_stored_index(
     first, second = make(tmp_path_factory.mktemp("bm25"), texts), RankBM25Index(texts, ENGLISH)
     question = " ".join(asked)
     agree(first, second, question)
-    for row in range(len(texts)):
-        assert second.explain(question, row) == pytest.approx(first.explain(question, row), rel=1e-4)
 
 
 @pytest.mark.slow
@@ -199,7 +197,6 @@ def test_rank_bm25_of_no_terms_finds_nothing(texts: list[str]) -> None:
     index = RankBM25Index(texts, ENGLISH)
     assert index.search("anything", 5) == []
     assert index.scores("anything").shape == (len(texts),)
-    assert index.explain("anything", 0) == {"anything": 0.0}
 
 
 def test_a_passage_without_a_common_term_is_no_hit(tmp_path: Path) -> None:
