@@ -14,8 +14,7 @@ from core.backends.admission import aside
 from core.backends.base import Mask, Matrix, Rows, Vector
 from core.backends.grep import SourceText
 from core.backends.pgvector import PgVectorIndex
-from core.backends.second_bm25 import RankBM25Index
-from core.backends.sparse import BM25Index, top_k
+from core.backends.sparse import BM25Index, RankBM25Index, top_k
 from core.backends.terms import Analyzer
 from core.backends.vector import BLOCK, FaissIndex, Kind, QuantisedIndex
 from core.corpus import manifest

@@ -12,7 +12,7 @@ import numpy as np
 from core.backends.prompting.citations import Draft
 from core.backends.prompting.prompts import SQL, SQL_REPAIR, Prompt
 from core.backends.prompting.untrusted import between
-from core.backends.second_bm25 import RankBM25Index
+from core.backends.sparse import RankBM25Index
 from core.backends.sql import Database, DatabaseTable, QueryLimits, Result, SqlError, SqlRejected
 from core.backends.sql.grammar import grammar
 from core.backends.sql.guard import SqlFailed

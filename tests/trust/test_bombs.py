@@ -22,7 +22,7 @@ from core.backends.external.doors import Live, PipelineRequest
 from core.backends.llm.client import ChatClient
 from core.backends.llm.completions import CompletionsClient
 from core.backends.llm.transport import MAX_BYTES
-from core.backends.rerankers.http import HttpReranker
+from core.backends.rerankers.cross import HttpReranker
 from core.backends.searxng import Searxng
 from core.domain.errors import RouteScopeError
 from core.domain.pipelines import Pipeline

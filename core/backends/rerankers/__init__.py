@@ -9,8 +9,12 @@ from typing import Protocol
 from core.backends.late import TokenEmbedder
 from core.backends.named_models import named
 from core.backends.rerankers.blend import BlendReranker, TokenCache
-from core.backends.rerankers.cross import CrossEncoderReranker, PackagedCrossEncoder, YesReranker
-from core.backends.rerankers.http import HttpReranker
+from core.backends.rerankers.cross import (
+    CrossEncoderReranker,
+    HttpReranker,
+    PackagedCrossEncoder,
+    YesReranker,
+)
 from core.domain.errors import Unavailable
 from core.domain.once import Once
 from core.domain.settings import Settings

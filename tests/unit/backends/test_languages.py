@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from core.analysis.term_contributions import Marker, contributions
 from core.backends import languages, terms
-from core.backends.second_bm25 import RankBM25Index
-from core.backends.sparse import K1, B, BM25Index, write_index
+from core.backends.sparse import K1, B, BM25Index, RankBM25Index, write_index
 from core.backends.terms import analyzer, from_record, same_length_lower
 from core.corpus import index
 from core.domain.errors import BadInput

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from core.backends.rerankers import Reranker
-from core.backends.rerankers.cross import CrossEncoderReranker
-from core.backends.rerankers.http import AT_ONCE, HttpReranker, endpoint
+from core.backends.rerankers.cross import AT_ONCE, CrossEncoderReranker, HttpReranker, endpoint
 from core.domain.errors import BadInput, Cancelled, ModelFailed, ModelTimedOut, Unavailable
 from core.domain.types import Passage
 from tests.loopback import Loopback, http, loopback

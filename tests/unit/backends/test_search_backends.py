@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from core.backends import sparse
-from core.backends.second_bm25 import RankBM25Index
-from core.backends.sparse import BM25Index, top_k, write_index
+from core.backends.sparse import BM25Index, RankBM25Index, top_k, write_index
 from core.backends.terms import Analyzer, analyzer
 from core.backends.vector import BUILD_EFFORT, LINKS, FaissIndex, write_graph
 from core.corpus.chunk import Chunking, passages

@@ -244,7 +244,7 @@ def test_a_process_that_was_lost_is_replaced(file):
 
 
 def test_a_process_that_cannot_be_started_is_told(file, monkeypatch):
-    monkeypatch.setattr("core.backends.sql.worker.sys.executable", "/nothing/here")
+    monkeypatch.setattr("core.backends.sql.database.sys.executable", "/nothing/here")
     with pytest.raises(Unavailable, match="cannot start the query process"):
         Database(file, "shop.sqlite")
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from core.backends.second_bm25 import RankBM25Index
-from core.backends.sparse import MAX_MEDIANS, BM25Index, mean_length, write_index
+from core.backends.sparse import MAX_MEDIANS, BM25Index, RankBM25Index, mean_length, write_index
 from core.backends.terms import analyzer
 from core.corpus.enrichments.graph import MENTIONED, RuleGraph
 from core.corpus.metadata import Metadata

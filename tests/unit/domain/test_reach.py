@@ -16,8 +16,8 @@ from core.backends.base import LLMRequest, Message
 from core.backends.llm.client import ChatClient
 from core.backends.llm.completions import CompletionsClient
 from core.backends.llm.model import clean_url
-from core.backends.rerankers import http as rerankers
-from core.backends.rerankers.http import HttpReranker
+from core.backends.rerankers import cross as rerankers
+from core.backends.rerankers.cross import HttpReranker
 from core.backends.searxng import Searxng
 from core.backends.searxng import endpoint as search_endpoint
 from core.domain import reach

@@ -47,7 +47,7 @@ def search(question):
 ASKED = """
 import json, sys
 from pathlib import Path
-from core.backends.sql.worker import Worker
+from core.backends.sql.database import Worker
 from core.domain import system
 assert system.WINDOWS and not system.LINUX and system.resource is None
 asked = {"do": "query", "tables": ["t"], "values": {},
