@@ -1,4 +1,4 @@
-"""Rerankers that read question and passage as a pair: of sentence-transformers, in ONNX, by yes and no, or of a
+"""Rerankers of question and passage as a pair: of sentence-transformers, in ONNX, by yes and no, or of a
 service at `POST /rerank`, as Cohere, Jina, Voyage, vLLM, llama.cpp and TEI serve it.
 """
 
