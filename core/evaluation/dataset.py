@@ -271,13 +271,15 @@ def beir(folder: Path, *, split: str = "test") -> LabelledSet:
             of |= dict.fromkeys(read, name)
             conflicts |= within | merge(qrels, read)
     items = list(objects(folder / "queries.jsonl", needed=("_id", "text")))
-    questions = [
-        _judged_question(
-            item, of.get(str(item["_id"]), split), f"{folder / 'queries.jsonl'}, query {item['_id']}"
-        )
-        for item in items
-        if str(item["_id"]) in qrels or _metadata(item).get("answerable") is False
-    ]
+    questions = []
+    for item in items:
+        id, metadata = str(item["_id"]), _metadata(item)
+        said, golds = metadata.get("answerable"), _golds(metadata)
+        if id in qrels or said is False:
+            query = _conversation(item, f"{folder / 'queries.jsonl'}, query {id}")
+            answerable = said if isinstance(said, bool) else True if golds else None
+            known: dict[str, Any] = {"split": of.get(id, split), "answer": next(iter(golds), None)}
+            questions.append(Question(id, query, answers=golds, answerable=answerable, **known))
     if not any(question.id in qrels for question in questions):
         raise BadInput(f"no question of {folder / 'queries.jsonl'} is judged in qrels by its id")
     asked = {question.id for question in questions}
@@ -376,20 +378,6 @@ def _turns(given: Any, where: str) -> tuple[Turn, ...]:
             role = _ROLES.get(str(role).lower(), role)
             given[at] = {"role": role, "text": one.get("text", one.get("content"))}
     return turns(given, where)
-
-
-def _judged_question(item: Mapping[str, Any], split: str, where: str) -> Question:
-    metadata = _metadata(item)
-    golds = _golds(metadata)
-    said = metadata.get("answerable")
-    return Question(
-        str(item["_id"]),
-        _conversation(item, where),
-        answer=next(iter(golds), None),
-        split=split,
-        answers=golds,
-        answerable=said if isinstance(said, bool) else True if golds else None,
-    )
 
 
 def _golds(item: Mapping[str, Any]) -> tuple[str, ...]:

@@ -210,6 +210,13 @@ def perform(
             if not whole:
                 break
     outcomes = rounds[0]
+    prices: dict[str, Prices] = {}  # of the model that a route asks: those that it was begun at, else today's
+    for route in pick(list(plan.routes)):
+        model = route.settle(plan.parameters.get(route.name, {})).get(PARAMETER, "")
+        asked = engine.settings.with_model(model)
+        prices[route.name] = (asked.llm_price_prompt, asked.llm_price_completion)
+    if out is not None and not fresh and (out / FIGURES).is_file():
+        prices |= {name: prices_in(row) for name, row in opened(out).figures["routes"].items()}
     executed = executed_of(drawn, outcomes, plan.routes, engine, plan.corpus)
     if remark := executed.remark():
         in_words(remark)
@@ -223,7 +230,7 @@ def perform(
             baseline=ready.baseline,
             extra=executed.values,
             again=rounds[1:],
-            prices=_prices(engine, plan, out if not fresh else None),
+            prices=prices,
         ),
         **({"queries_judged_by": TOLD_BY} if executed.values else {}),
         "corpus": plan.corpus,
@@ -243,20 +250,6 @@ def perform(
     if out is not None:
         report.write(out, figures, drawn, outcomes)
     return figures, drawn, outcomes
-
-
-def _prices(engine: Engine, plan: Plan, before: Path | None) -> dict[str, Prices]:
-    """By route the prices of the model that it asks: those that the evaluation in `before` was begun at, else
-    today's.
-    """
-    found = {}
-    for route in pick(list(plan.routes)):
-        model = route.settle(plan.parameters.get(route.name, {})).get(PARAMETER, "")
-        asked = engine.settings.with_model(model)
-        found[route.name] = (asked.llm_price_prompt, asked.llm_price_completion)
-    if before is not None and (before / FIGURES).is_file():
-        found |= {name: prices_in(row) for name, row in opened(before).figures["routes"].items()}
-    return found
 
 
 def _from_files(names: Sequence[str], corpus: Corpus, drawn: LabelledSet) -> list[str]:

@@ -41,10 +41,9 @@ def against(evaluation: Evaluation, baseline: str) -> Figures:
 def metrics(figures: Figures) -> list[str]:
     """Return the metrics that routes are compared by, those of answers last."""
     found: dict[str, None] = {}
-    for row in figures["routes"].values():
+    rows = list(figures["routes"].values())
+    for row in (*rows, *(row.get("answers", {}) for row in rows)):
         found |= dict.fromkeys(row.get("vs_baseline", ()))
-    for row in figures["routes"].values():
-        found |= dict.fromkeys(row.get("answers", {}).get("vs_baseline", ()))
     return list(found) or ["ndcg@10"]
 
 

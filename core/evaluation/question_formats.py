@@ -121,7 +121,14 @@ def converted(rows: Sequence[Row], columns: Mapping[str, str] | None = None) -> 
         key: column for _, row in (flat if columns else flat[:LOOKED_AT]) for key, (column, _) in row.items()
     }
     if columns:
-        return _convert(rows, flat, _given(columns, names, rows[0][0] if rows else ""))
+        for name, column in columns.items():
+            if _name(column) not in names:
+                where = rows[0][0] if rows else ""
+                there = ", ".join(column for key, column in names.items() if "." not in key) or "none"
+                raise BadInput(f"{where}: no column {column!r} for {name}; it has: {there}")
+        fresh = {FIELDS[name]: (_name(column),) for name, column in columns.items()}
+        rest = {name: OTHER.columns[name] for name in ("question", "id", "split")}
+        return _convert(rows, flat, Format("a file with named columns", (), {**rest, **fresh}))
     found = recognised(names)
     if found is not None:
         return _convert(rows, flat, found)
@@ -154,17 +161,6 @@ def recognised(names: Iterable[str]) -> Format | None:
     if asked and set(used) <= OWN:
         return None
     return OTHER if known & set(OTHER.columns["question"]) else None
-
-
-def _given(columns: Mapping[str, str], names: Mapping[str, str], where: str) -> Format:
-    """Return a format of columns that a person named."""
-    for name, column in columns.items():
-        if _name(column) not in names:
-            there = ", ".join(column for key, column in names.items() if "." not in key) or "none"
-            raise BadInput(f"{where}: no column {column!r} for {name}; it has: {there}")
-    fresh = {FIELDS[name]: (_name(column),) for name, column in columns.items()}
-    rest = {name: OTHER.columns[name] for name in ("question", "id", "split")}
-    return Format("a file with named columns", (), {**rest, **fresh})
 
 
 def _convert(rows: Sequence[Row], flat: Sequence[tuple[str, _Flat]], format: Format) -> Converted:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from statistics import fmean
 from typing import Any, get_args
@@ -31,7 +31,7 @@ from core.evaluation.comparison import (
     paired,
 )
 from core.evaluation.dataset import LabelledSet
-from core.evaluation.outcome import Outcome, Outcomes
+from core.evaluation.outcome import Outcomes
 from core.evaluation.questions import question_file
 from core.evaluation.scoring import route_values
 
@@ -84,17 +84,29 @@ def summarise(
     names = list(dict.fromkeys(name for by in (extra or {}).values() for row in by.values() for name in row))
     more = compared(extra, baseline, names, names, names, same) if extra else {}
     for route, row in table.items():
-        row |= _of_route(o[route] for o in outcomes.values() if route in o)
-        ended = [q for q, by in outcomes.items() if route in by and by[route].status == "ok"]
-        row |= {"scored": row["n"], "not_scored": sum(q not in labels for q in ended)}
+        mine = {q: by[route] for q, by in outcomes.items() if route in by}
+        every, ended = list(mine.values()), [q for q, one in mine.items() if one.status == "ok"]
+        times = [mine[q].ms for q in ended if not math.isnan(mine[q].ms)]
+        p50, p95 = np.percentile(times, [50, 95]).tolist() if times else (None, None)
+        row |= {
+            "p50_ms": p50,
+            "p95_ms": p95,
+            "failed": len(every) - len(ended),
+            "statuses": {status: sum(one.status == status for one in every) for status in get_args(Status)},
+            "errors": sorted({one.error for one in every if one.error})[:5],
+            "llm_calls": sum(one.calls for one in every),
+            "prompt_tokens": sum(one.prompt_tokens for one in every),
+            "completion_tokens": sum(one.completion_tokens for one in every),
+            "scored": row["n"],
+            "not_scored": sum(q not in labels for q in ended),
+        }
         if prices:
             row[PRICES] = list(prices[route])
         if route in written:
             row |= {"answers": written[route], "supported_accuracy": written[route]["supported_accuracy"]}
         if route in more:
             row["extra"] = more[route]
-        said = {q: by[route].said for q, by in outcomes.items() if route in by}
-        if chosen := {q: one["class"] for q, one in said.items() if "class" in one}:
+        if chosen := {q: one.said["class"] for q, one in mine.items() if "class" in one.said}:
             kinds = {q.id: q.mode for q in asked}
             row["routing"] = oracle.routing(chosen, kinds, by_question, route, HEADLINE)
             made: Mapping[str, Any] = {}
@@ -182,23 +194,6 @@ def check_baseline(baseline: str | None, routes: Sequence[str]) -> str:
     if baseline is not None and baseline not in routes:
         raise BadInput(f"baseline {baseline!r} is not among the routes: {', '.join(routes)}")
     return baseline or routes[0]
-
-
-def _of_route(outcomes: Iterable[Outcome]) -> dict[str, Any]:
-    """Compute the figures that need no labels: time, failures and model use."""
-    seen = list(outcomes)
-    ok = [one.ms for one in seen if one.status == "ok" and not math.isnan(one.ms)]
-    p50, p95 = (float(value) for value in np.percentile(ok, [50, 95])) if ok else (None, None)
-    return {
-        "p50_ms": p50,
-        "p95_ms": p95,
-        "failed": sum(one.status != "ok" for one in seen),
-        "statuses": {status: sum(one.status == status for one in seen) for status in get_args(Status)},
-        "errors": sorted({one.error for one in seen if one.error})[:5],
-        "llm_calls": sum(one.calls for one in seen),
-        "prompt_tokens": sum(one.prompt_tokens for one in seen),
-        "completion_tokens": sum(one.completion_tokens for one in seen),
-    }
 
 
 def _by_mode(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,10 +58,6 @@ def flat(text: str) -> str:
     return " ".join(text.split("\n"))
 
 
-def _each(values: Iterable[Any], function: Callable[[Any], Any]) -> list[Any]:
-    return [function(value) for value in values]
-
-
 def markdown(text: str) -> str:
     """`text` on one line with a backslash before what Markdown could take for markup."""
     line = " ".join(text.split())
@@ -82,7 +77,8 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
         extensions=["jinja2.ext.do"],
     )
-    made.filters |= {"md": markdown, "repr": repr, "lines": lines, "flat": flat, "each": _each}
+    made.filters |= {"md": markdown, "repr": repr, "lines": lines, "flat": flat}
+    made.filters["each"] = lambda values, function: list(map(function, values))
     made.globals |= {
         "between": partial(between, signed=True),
         "brief": brief,

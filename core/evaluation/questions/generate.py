@@ -9,7 +9,7 @@ import random
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
@@ -80,22 +80,6 @@ def terms(text: str, corpus: Corpus) -> set[str]:
     return {term for term, _ in corpus.terms(text)}
 
 
-def same(asked: Collection[str], before: Mapping[str, Collection[str]]) -> str:
-    """Return the id of the earlier question that is the same but for a few words, or "" for none; both by
-    terms.
-    """
-    for id, other in before.items():
-        union = len(set(asked) | set(other))
-        if union and len(set(asked) & set(other)) / union >= ALIKE:
-            return id
-    return ""
-
-
-def rank(ranking: Ranking, ids: Collection[str]) -> int | None:
-    """Return the rank, from 1, of the first hit among `ids`, or None if it does not exist."""
-    return next((at for at, hit in enumerate(ranking, 1) if hit.passage.id in ids), None)
-
-
 Kind = Literal["plain", "vocabulary_mismatch", "comparison", "exact_identifier", "no_answer"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 PROMPTS: Mapping[Kind, prompts.Prompt] = {
@@ -159,7 +143,7 @@ class Writer:
             raise Dropped("does not name the identifier")
         if kind == "vocabulary_mismatch" and common > SHARED:
             raise Dropped("shares too many words with its passage")
-        if same(own, self.before):
+        if any(len(own & other) >= ALIKE * len(own | other) > 0 for other in self.before.values()):
             raise Dropped("the same as an earlier question")
         words = self.corpus.search_sparse(text, SEARCHED)
         near = self.corpus.search_dense(np.asarray(self.embedder.embed_query(text)), SEARCHED)
@@ -181,7 +165,9 @@ class Writer:
             sure = self._yes(text, hits)
             if sure < self.threshold:
                 raise Dropped(f"P(yes) that its passage answers it is below {self.threshold:.2f}")
-            ranks = {name: rank(ranking, ids) for name, ranking in found.items()}
+            ranks: dict[str, int | None] = {}
+            for name, ranking in found.items():
+                ranks[name] = next((at for at, hit in enumerate(ranking, 1) if hit.passage.id in ids), None)
             if all(rank is None for rank in ranks.values()):
                 raise Dropped(f"no route finds its passage among the first {SEARCHED}")
             easy = all(rank == 1 for rank in ranks.values())
