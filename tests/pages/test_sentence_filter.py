@@ -10,7 +10,6 @@ from core.domain.outputs import SentenceFilter
 from core.domain.types import Query
 from core.engine.request import Request
 from tests.fakes import ScriptedLLM
-from tests.runs import HOSTILE
 from ui.evaluators.grades import table
 from ui.evaluators.sentence_filter import filtered, steps
 
@@ -79,22 +78,6 @@ def test_the_table_of_grades_shows_each_with_where_it_lies(engine, evaluator):
     assert seen.texts.count("trusted") == above
     moved = Seen(table(run, {}, grading, 0.0, 0.0))
     assert moved.texts.count("trusted") == len(grading.grades)
-
-
-def test_hostile_text_is_only_text(engine):
-    texts = {f"{n}:0-9": f"box {evil} crushed" for n, evil in enumerate(HOSTILE)}
-    run = corrected(engine, texts, question=f"My box {HOSTILE[0]}", evaluator="llm")
-    grading = gradings(run.results[0])[0].output
-    titled = {passage.id: replace(passage, title=HOSTILE[0]) for passage in run.passages.values()}
-    run = replace(run, passages=titled)
-    for html, told in (
-        (strips(run), " ".join(HOSTILE[:3]).split()),
-        (table(run, {}, grading, grading.low, grading.high), HOSTILE[0].split()),
-    ):
-        seen = Seen(html)
-        assert not seen.tags & {"img", "script", "svg", "style", "a"}
-        text = " ".join(seen.texts)
-        assert all(word in text for word in told), "it is shown, whole"
 
 
 def test_a_run_without_strips_has_no_block(engine):

@@ -120,7 +120,7 @@ def _pairs(corpus: Corpus, found: Near, threshold: float, *, across: bool) -> No
     ]
     key = f"pairs:{corpus.fingerprint}:{found.by}:{threshold}:{across}"
     names = [f"{row['First']}|{row['Second']}" for row in rows]
-    picked = tables.pick(rows, names, key, "Pairs of passages, most similar first", widths=WIDTHS, height=320)
+    picked = tables.pick(rows, names, key, "Pairs of passages, most similar first", widths=WIDTHS)
     if len(places) > MAX_PAIRS:
         st.caption(f"The {MAX_PAIRS:,} most similar of {len(places):,} pairs.")
     address.take("pair", PAIR, str)

@@ -19,7 +19,7 @@ from core.evaluation.questions.generate import KINDS
 from core.evaluation.verdict import details, headline
 from core.store.labels import GRADES, Judgement, Pair
 from ui.app import account, opening, say, state
-from ui.app.markup import cut, md, show, table, tag
+from ui.app.markup import cut, fragment, md, show, tag
 from ui.app.names import named
 from ui.app.progress import follow
 from ui.app.routes import title
@@ -132,7 +132,7 @@ def _map(desk: Desk, found: route_map.Rankings) -> None:
         (", ".join(map(title, one.routes)), f"{one.overlap:.3f}" if len(one.routes) > 1 else "–")
         for one in made
     ]
-    show(tag("div", table(("Routes", "Overlap of the top 10"), rows, numbers=(1,)), css="rs"))
+    show(fragment("corpus.route_map", rows))
     apart = disagreements({}, "", found)
     told = {one.question: one.apart or 0.0 for one in apart if one.question in desk.asked}
     chosen = st.selectbox(
