@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
 import sysconfig
 import threading
+import urllib.request
 import venv
 from contextlib import closing, nullcontext
 from pathlib import Path
@@ -169,6 +171,27 @@ def test_a_damaged_store_is_replaced_although_open_files_cannot_be_renamed(elsew
     told = json.loads(elsewhere.core("sessions", "recover", "--json"))
     assert told["runs"] > 0
     assert list(elsewhere.home.glob("*.damaged-*"))
+
+
+def test_the_dashboard_serves_and_ends_with_its_command(elsewhere: Elsewhere) -> None:
+    environment = {**os.environ, "ROUTESCOPE_HOME": str(elsewhere.home), "ROUTESCOPE_FIRST_START": "off"}
+    command = [elsewhere.python, "-m", "core", "serve", "--port", "0"]
+    with subprocess.Popen(
+        command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, encoding="utf-8"
+    ) as serving:
+        assert serving.stdout is not None
+        (dashboard,) = _started_by(serving, serving.stdout.readline())
+        serving.send_signal(signal.SIGINT)
+        assert serving.wait(30) == 0
+    assert not dashboard.is_running()
+
+
+def _started_by(serving: subprocess.Popen[str], told: str) -> list[psutil.Process]:
+    """Return the processes of a server that tells its address, once it answers there."""
+    address = told.partition(": ")[2].strip().replace("localhost", "127.0.0.1")
+    with urllib.request.urlopen(f"{address}/_stcore/health", timeout=60) as reply:
+        assert reply.status == 200
+    return psutil.Process(serving.pid).children()
 
 
 def test_queries_are_answered_and_ended_without_polling_or_alarms(
