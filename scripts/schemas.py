@@ -15,11 +15,11 @@ from core.domain.settings import PROJECT
 from core.domain.types import SpanKind
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.figures import Figures
-from core.evaluation.labels import csv_format
+from core.evaluation.labels import exchange
 from core.evaluation.labels.label_next import Next
 from core.evaluation.release import snapshot
-from core.evaluation.release.against import Against
 from core.evaluation.release.gate import Decision
+from core.evaluation.release.snapshot import Against
 from core.evaluation.spec import Spec
 from core.store.labels import GRADES, Judgement
 
@@ -119,7 +119,7 @@ def labels() -> Schema:
         "kind": ("", "grade", "cannot", "later"),
         "grade": ("", *map(str, GRADES)),
     }
-    fields = {name: Literal[one_of[name]] if name in one_of else str for name in csv_format.COLUMNS}
+    fields = {name: Literal[one_of[name]] if name in one_of else str for name in exchange.COLUMNS}
     schema = TypeAdapter(TypedDict("LabelRow", fields)).json_schema()  # type: ignore[operator]
     return schema | {"required": ["question_id", "passage_id"]}
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from core.analysis.answers import decisions, forced
-from core.analysis.run_view import Recorded, gradings, strippings
+from core.analysis.run_view import gradings, strippings
 from core.analysis.what_if.grading import bands, known, nears, reaching
 from core.domain.needs import Family
 from core.domain.outputs import Grading
@@ -50,61 +50,51 @@ def decided(run: Run) -> list[tuple[RouteResult, str]]:
 
 
 def held(run: Run) -> str:
-    """Return one sentence on how many passages were graded, and with how many labelled ones they are
-    compared.
-    """
-    steps = [(result, one) for result in run.results for one in gradings(result)]
+    """Return one sentence on how many passages were graded, in how many steps and routes."""
+    steps = [(result.route, one) for result in run.results for one in gradings(result)]
     if not steps:
         return "No route in this run graded passages."
-    routes = {result.route for result, _ in steps}
     passages = {grade.id for _, one in steps for grade in one.output.grades}
-    return (
-        f"{_count(len(routes), 'route')} graded {_count(len(passages), 'passage')} in"
-        f" {_count(len(steps), 'step')}."
-    )
+    routes = {route for route, _ in steps}
+    return f"Graded passages: {len(passages)}, in {len(steps)} steps of {len(routes)} routes."
 
 
 def _lost(run: Run, result: RouteResult, wanted: frozenset[str]) -> list[str]:
-    lines = [_graded_out(run, result, one, wanted) for one in gradings(result)]
+    """Return sentences on the labelled passages that a route's graders and floors dropped or doubted."""
+    lines = [
+        f"{result.title}: “{step.span.name}” graded {told}."
+        for step in gradings(result)
+        if (told := _graded_out(run, result, step.output, wanted))
+    ]
     for near in nears(result):
         passed = reaching(near.output, near.output.floor)
         gone = [(id, score) for id, score in near.output.cosines.items() if id in wanted and id not in passed]
         if gone:
-            lines.append(
-                f"{result.title}: “{near.span.name}” dropped {_labelled(len(gone))}:"
-                f" {_named(run, gone)}, below {near.output.floor:.3g}."
-            )
+            told = f"dropped {_labelled(run, gone)}, below {near.output.floor:.3g}"
+            lines.append(f"{result.title}: “{near.span.name}” {told}.")
     for one in strippings(result):
         pieces = one.output.by_passage
-        if none := [id for id in pieces if id in wanted and not any(s.kept for s in pieces[id])]:
-            removed = f"removed every sentence of {_labelled(len(none))}"
-            lines.append(f"{result.title}: “{one.span.name}” {removed}.")
-    return [one for one in lines if one]
+        if none := sum(id in wanted and not any(s.kept for s in some) for id, some in pieces.items()):
+            told = f"removed every sentence of {none} labelled passages"
+            lines.append(f"{result.title}: “{one.span.name}” {told}.")
+    return lines
 
 
-def _graded_out(run: Run, result: RouteResult, step: Recorded[Grading], wanted: frozenset[str]) -> str:
+def _graded_out(run: Run, result: RouteResult, one: Grading, wanted: frozenset[str]) -> str:
     """Return the cost of a grader: relevant passages it graded that are not in the result, else those it
     doubted.
     """
-    places, one = ranks(result.hits), step.output
+    places = ranks(result.hits)
     given = [(grade.id, grade.grade) for grade in one.grades if grade.id in wanted]
     gone = [(id, value) for id, value in given if id not in places]
     if gone and result.status == "ok":
-        return (
-            f"{result.title}: “{step.span.name}” graded {_labelled(len(gone))} that"
-            f" {'is' if len(gone) == 1 else 'are'} not in the final ranking: {_named(run, gone)}."
-            f" Decision: {one.decision or 'none'}."
-        )
+        decision = f"decision: {one.decision or 'none'}"
+        return f"{_labelled(run, gone)}, which the final ranking lacks; {decision}"
     if wanted and not given:
-        return f"{result.title}: “{step.span.name}” graded 0 of {_count(len(wanted), 'relevant passage')}."
+        return f"none of {len(wanted)} relevant passages"
     below = {grade.id for grade in bands(one.grades, one.low, one.high).below}
     doubted = [(id, value) for id, value in given if id in below]
-    if doubted:
-        return (
-            f"{result.title}: “{step.span.name}” graded {_labelled(len(doubted))} below {one.low:.3g}:"
-            f" {_named(run, doubted)}."
-        )
-    return ""
+    return f"{_labelled(run, doubted)} below {one.low:.3g}" if doubted else ""
 
 
 def _wrong(run: Run, result: RouteResult, gold: Mapping[str, int]) -> list[str]:
@@ -114,15 +104,12 @@ def _wrong(run: Run, result: RouteResult, gold: Mapping[str, int]) -> list[str]:
         one = step.output
         trusted = bands(one.grades, one.low, one.high).above
         wrong = [(grade.id, grade.grade) for grade in trusted if gold.get(grade.id, 0) == 0]
-        if not wrong:
-            continue
-        judged = sum(id in gold for id, _ in wrong)
-        kinds = [f"{judged} labelled grade 0"] * bool(judged)
-        kinds += [f"{len(wrong) - judged} without a label"] * (judged < len(wrong))
-        lines.append(
-            f"{result.title}: “{step.span.name}” trusted {_count(len(wrong), 'wrong passage')}"
-            f" ({', '.join(kinds)}): {_named(run, wrong)}, grade {one.high:.3g} or higher."
-        )
+        if wrong:
+            without = sum(id not in gold for id, _ in wrong)
+            lines.append(
+                f"{result.title}: “{step.span.name}” trusted wrong passages: {_named(run, wrong)}, grade "
+                f"{one.high:.3g} or higher; {without} of {len(wrong)} have no label."
+            )
     return lines
 
 
@@ -144,9 +131,5 @@ def _named(run: Run, some: Sequence[tuple[str, float | None]]) -> str:
     return ", ".join(named) + more
 
 
-def _labelled(count: int) -> str:
-    return _count(count, "labelled passage")
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+def _labelled(run: Run, some: Sequence[tuple[str, float | None]]) -> str:
+    return f"{len(some)} labelled passages ({_named(run, some)})"

@@ -7,10 +7,13 @@ from dataclasses import dataclass, replace
 
 from core.analysis.run_view import worked
 from core.corpus.samples import samples
+from core.domain.errors import shortened
 from core.domain.rank_changes import ranks
 from core.domain.relevance import relevant
 from core.domain.types import RouteResult, Run
 from core.store.playlists import PlaylistEntry
+
+LONG = 120  # characters of the routes that a sentence names
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +50,14 @@ def headline(run: Run, gold: Mapping[str, int], depth: int) -> str:
     if not rows:
         return "No route has a ranking."
     of, best, worst = len(relevant(gold)), rows[0], rows[-1]
-    ahead = [one.result.title for one in rows if one.in_top == best.in_top]
     if best.in_top == worst.in_top:
         return f"Every route has {best.in_top} of {of} relevant passages in its top {depth}."
-    behind = [one.result.title for one in rows if one.in_top == worst.in_top]
-    least = "none" if worst.in_top == 0 else str(worst.in_top)
-    return (
-        f"{_names(ahead)} {_has(ahead)} {best.in_top} of {of} relevant passages in the top {depth}; "
-        f"{_names(behind)} {_has(behind)} {least}."
+    ahead, behind = (
+        shortened(", ".join(row.result.title for row in rows if row.in_top == one.in_top), LONG)
+        for one in (best, worst)
     )
+    counts = f"{best.in_top} in {ahead}; {worst.in_top} in {behind}"
+    return f"Relevant passages in the top {depth}, of {of}: {counts}."
 
 
 def arranged(run: Run, gold: Mapping[str, int], depth: int) -> Run:
@@ -76,15 +78,3 @@ def sample_entries(corpus: str) -> tuple[PlaylistEntry, ...]:
         PlaylistEntry(one.query.text, corpus, history=one.query.history, note=one.shows)
         for one in samples(corpus)
     )
-
-
-def _has(names: list[str]) -> str:
-    return "has" if len(names) == 1 else "have"
-
-
-def _names(names: list[str]) -> str:
-    shown = names[:3]
-    more = len(names) - len(shown)
-    if more:
-        return f"{', '.join(shown)} and {more} more"
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

@@ -18,21 +18,19 @@ class Totals:
     """Model use of one route as if it ran alone; `cached_prompt` of the prompt tokens came from the
     endpoint's prompt cache, and `reasoning` of the completion tokens were spent before the answers.
 
-    Part of it was not spent in this run: `shared_...` is work that another route of the run did, `stored_...`
-    came from the cache of answers or a recording.
+    Part of it was not spent in this run: `shared_calls` were made by another route of the run, `stored_calls`
+    came from the cache of answers or a recording; `reused_...` are the tokens of both.
     """
 
     calls: int = 0
     prompt: int = 0
     completion: int = 0
     cached_prompt: int = 0
-    shared_calls: int = 0
-    shared_prompt: int = 0
-    shared_completion: int = 0
-    stored_calls: int = 0
-    stored_prompt: int = 0
-    stored_completion: int = 0
     reasoning: int = 0
+    shared_calls: int = 0
+    stored_calls: int = 0
+    reused_prompt: int = 0
+    reused_completion: int = 0
     reused_reasoning: int = 0
 
     @property
@@ -48,13 +46,13 @@ class Totals:
     @property
     def spent(self) -> Totals:
         """Return the model usage of this route in this run: the totals without reused calls."""
+        prompt = self.prompt - self.reused_prompt
         return Totals(
             self.calls - self.reused_calls,
-            self.prompt - self.shared_prompt - self.stored_prompt,
-            self.completion - self.shared_completion - self.stored_completion,
-            # Which reused tokens were cached is unknown: at most the remaining ones were.
-            min(self.cached_prompt, self.prompt - self.shared_prompt - self.stored_prompt),
-            reasoning=self.reasoning - self.reused_reasoning,
+            prompt,
+            self.completion - self.reused_completion,
+            min(self.cached_prompt, prompt),  # which reused tokens were cached is unknown
+            self.reasoning - self.reused_reasoning,
         )
 
 
@@ -101,15 +99,12 @@ def _of(span: Span, under: Totals) -> Totals:
     calls = max(span.calls, under.calls)
     # A span that reports only calls leaves their tokens to the spans below it.
     own = span.tokens or Tokens(under.prompt, under.completion, under.cached_prompt, under.reasoning)
-    same = (calls, own.prompt, own.completion)
-    shared = (under.shared_calls, under.shared_prompt, under.shared_completion)
-    stored = (under.stored_calls, under.stored_prompt, under.stored_completion)
-    reused = own.reasoning if span.shared_with or span.cached else under.reused_reasoning
-    if span.shared_with:
-        shared, stored = same, (0, 0, 0)
-    elif span.cached:
-        shared, stored = (0, 0, 0), same
-    return Totals(*same, own.cached, *shared, *stored, own.reasoning, reused)
+    reused = (under.reused_prompt, under.reused_completion, under.reused_reasoning)
+    shared, stored = under.shared_calls, under.stored_calls
+    if span.shared_with or span.cached:
+        shared, stored = (calls, 0) if span.shared_with else (0, calls)
+        reused = own.prompt, own.completion, own.reasoning
+    return Totals(calls, own.prompt, own.completion, own.cached, own.reasoning, shared, stored, *reused)
 
 
 def prompt_cache(run: Run) -> str:

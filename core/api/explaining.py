@@ -6,8 +6,18 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from core.analysis.diagnosis import Diagnosis, diagnose, furthest, held, mode_of
-from core.analysis.diagnosis_text import passage_report, relation, report, title, unfound
+from core.analysis.diagnosis import (
+    Diagnosis,
+    diagnose,
+    furthest,
+    held,
+    mode_of,
+    passage_report,
+    relation,
+    report,
+    title,
+    unfound,
+)
 from core.analysis.loss_evidence import unmet_in
 from core.analysis.passage_trace import PassageTrace
 from core.api import html

@@ -13,15 +13,14 @@ from core.domain.errors import BadInput
 from core.domain.format import milliseconds
 from core.engine import engine as engines
 from core.evaluation.experiment_store import Evaluation
-from core.evaluation.release import text as words
-from core.evaluation.release.against import Against, failures
-from core.evaluation.release.against import compare as compare_with
 from core.evaluation.release.criteria import Criteria, keywords
 from core.evaluation.release.gate import Decision, decide
 from core.evaluation.release.measured import find, of_evaluation, settled
 from core.evaluation.release.regressions import regressed
-from core.evaluation.release.snapshot import earlier
+from core.evaluation.release.snapshot import Against, earlier, failures
+from core.evaluation.release.snapshot import compare as compare_with
 from core.evaluation.spec import with_keywords
+from core.evaluation.templating import say
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +67,7 @@ class GateDecision(Decision):
                 "calls": one.calls,
                 "cost": one.cost,
                 "failed": one.failed,
-                "misses": "" if one.passes else words.lacking(one),
+                "misses": "" if one.passes else say("decision.lacking", one),
             }
             for one in self.candidates
         ]
@@ -78,10 +77,10 @@ class GateDecision(Decision):
         rows = [
             (
                 one.route,
-                words.standing(self, one),
+                say("decision.standing", self, one),
                 "" if one.mean is None else f"{one.mean:.3f}",
                 "" if one.p95_ms is None else milliseconds(one.p95_ms),
-                "" if one.passes else words.lacking(one),
+                "" if one.passes else say("decision.lacking", one),
             )
             for one in self.candidates
         ]
@@ -93,8 +92,7 @@ class GateDecision(Decision):
         )
 
     def _sentences(self) -> list[str]:
-        told = words.every(self)
-        told.append(f"Required: {'; '.join(words.asked(self.criteria))}")
+        told = [*self.sentences, self.required]
         return told if self.against is None else [*told, *self.against.sentences()]
 
 

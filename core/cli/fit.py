@@ -62,13 +62,13 @@ def fit_(
 
 def fitted_text(fitted: FittedWeights) -> str:
     """Format the finding, the weights, and each comparison."""
-    from core.evaluation.tuning import learn_text
+    from core.evaluation.tuning import fusion_weights
 
-    lines = [f"{fitted.name}: {fitted.made['of']}: {learn_text.labels(fitted.made['counts'])}", ""]
-    lines += [*learn_text.worth(fitted), learn_text.weights(fitted)]
+    lines = [f"{fitted.name}: {fitted.made['of']}: {fusion_weights.labels(fitted.made['counts'])}", ""]
+    lines += [*fusion_weights.worth(fitted), fusion_weights.weights(fitted)]
     for part in ("held out", "out of fold"):
         for group in ("against", "measured"):
-            if found := learn_text.rivals(fitted, part, group):
+            if found := fusion_weights.rivals(fitted, part, group):
                 rows = [
                     [
                         one.baseline,
@@ -82,7 +82,7 @@ def fitted_text(fitted: FittedWeights) -> str:
                 ]
                 heads = [f"{part}, fitted minus", "nDCG@10", "difference", "95% interval", "p (Holm)", ""]
                 lines += ["", table(heads, rows, right=(1, 2, 3, 4))]
-    if found := learn_text.left_out(fitted):
+    if found := fusion_weights.left_out(fitted):
         rows = [
             [one.baseline, f"{one.before:.3f}", number(one.estimate, signed=True), one.verdict]
             for one in found

@@ -17,8 +17,8 @@ from core.evaluation.release.criteria import Criteria
 from core.evaluation.spec import option
 
 if TYPE_CHECKING:
-    from core.evaluation.release.against import Against
     from core.evaluation.release.gate import Decision
+    from core.evaluation.release.snapshot import Against
 
 
 @command("gate")
@@ -71,14 +71,13 @@ def gate_(
     from core.domain import settings
     from core.engine.engine import shared_engine
     from core.evaluation.labels.label_next import of_evaluation
-    from core.evaluation.release.against import compare, failures
     from core.evaluation.release.comment import comment
     from core.evaluation.release.gate import decide
     from core.evaluation.release.junit import junit as junit_xml
     from core.evaluation.release.measured import find, settled
     from core.evaluation.release.regressions import regressed
     from core.evaluation.release.report import report
-    from core.evaluation.release.snapshot import earlier, snapshot
+    from core.evaluation.release.snapshot import compare, earlier, failures, snapshot
     from core.evaluation.stored import whole_lines
 
     if report_to is not None and report_to.suffix not in (".html", ".md"):
@@ -129,24 +128,23 @@ def gate_(
 
 def _text(decision: Decision, change: Against | None, next_: list[dict[str, Any]]) -> str:
     from core.domain.format import milliseconds
-    from core.evaluation.release import text as words
+    from core.evaluation.templating import say
 
-    sentences = words.every(decision)
-    sentences += change.sentences() if change is not None else []
+    told = decision.sentences
+    told += change.sentences() if change is not None else []
     if next_:
         ids = ", ".join(one["id"] for one in next_[:5])
-        sentences.append(f"Label next, the most decisive first: {ids} (of {len(next_)}; all with --json).")
+        told.append(f"Label next, the most decisive first: {ids} (of {len(next_)}; all with --json).")
     rows = [
         (
             one.route,
-            words.standing(decision, one),
+            say("decision.standing", decision, one),
             amount(one.mean),
             "-" if one.p95_ms is None else milliseconds(one.p95_ms),
             amount(one.tokens, 0),
-            "" if one.passes else words.lacking(one),
+            "" if one.passes else say("decision.lacking", one),
         )
         for one in decision.ordered
     ]
     heads = ("route", "gate", decision.criteria.metric, "p95", "tokens", "misses")
-    required = f"Required: {'; '.join(words.asked(decision.criteria))}"
-    return "\n".join([*map(one_line, sentences), "", required, table(heads, rows, right=(2, 3, 4))])
+    return "\n".join([*map(one_line, told), "", decision.required, table(heads, rows, right=(2, 3, 4))])

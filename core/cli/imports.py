@@ -49,7 +49,7 @@ def import_(
     from core.cli.corpora import ensured
     from core.engine.engine import shared_engine
     from core.engine.imported import store_traces
-    from core.evaluation.labels import desk, feedback, pool
+    from core.evaluation.labels import desk, pool, run_labels
 
     if listen == (file is not None) or (listen and label_set):
         raise BadInput("give a FILE, or --listen without a file and --label-set")
@@ -74,7 +74,7 @@ def import_(
     with working() as (bar, stop):
         found = store_traces(engine, read.traces, corpus, name, bar, stop)
     found.skipped += read.skipped
-    complaints = feedback.from_traces(store, found.feedback)
+    complaints = run_labels.from_traces(store, found.feedback)
     asked = 0
     if label_set is not None:
         asked = pool.from_requests(store, label_set, found.runs, sample=sample, seed=seed)
@@ -86,11 +86,11 @@ def import_(
 def _listen(port: int, keep: Callable[[Sequence[ForeignTrace]], ImportedTraces], store: Store) -> None:
     """Take traces as they come and store each as a run, until Ctrl-C."""
     from core.engine.trace_endpoint import Collector, TraceEndpoint
-    from core.evaluation.labels import feedback
+    from core.evaluation.labels import run_labels
 
     def take(traces: Sequence[ForeignTrace]) -> ImportedTraces:
         found = keep(traces)
-        feedback.from_traces(store, found.feedback)
+        run_labels.from_traces(store, found.feedback)
         return found
 
     collector = Collector(take, note)

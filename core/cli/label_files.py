@@ -70,7 +70,7 @@ def import_(
     """
     from core.engine.engine import shared_engine
     from core.evaluation import dataset
-    from core.evaluation.labels import csv_format, desk, exchange
+    from core.evaluation.labels import desk, exchange
 
     store = open_store()
     try:
@@ -79,7 +79,7 @@ def import_(
         content = file.read_bytes()
     except OSError as error:
         raise BadInput(f"{file} cannot be read: {error.strerror or error}") from None
-    if file.suffix.lower() == ".csv" and not columns and csv_format.is_own(content):
+    if file.suffix.lower() == ".csv" and not columns and exchange.is_own(content):
         added = exchange.import_table(store, name, content, str(file), annotator)
     elif annotator is None:
         raise BadInput(f"{file} does not name an annotator; give --annotator WHO")

@@ -76,7 +76,7 @@ def create_(
     from core.domain import settings
     from core.engine.engine import shared_engine
     from core.evaluation import dataset
-    from core.evaluation.labels import desk, exchange, origins
+    from core.evaluation.labels import desk, exchange, pool
 
     if questions and from_sessions:
         raise BadInput("--questions and --from-sessions cannot be combined; give one")
@@ -88,12 +88,12 @@ def create_(
     if written:
         asked = written.questions
     elif not from_sessions:
-        asked = origins.of_corpus(known, settings.current())
-    elif not (asked := origins.of_sessions(store, known)):
+        asked = pool.of_corpus(known, settings.current())
+    elif not (asked := pool.of_sessions(store, known)):
         raise BadInput(
             f"no stored session asked corpus {known} a question; ask first, or give --questions FILE"
         )
-    for line in origins.about(written) if written else ():
+    for line in pool.about(written) if written else ():
         note(line)
     made = desk.create(store, name, known, asked, relevant_from=relevant_from)
     labelled = sum(bool(entries) for entries in written.evidence.values()) if written else 0
@@ -188,11 +188,11 @@ def suggest_(name: str) -> int:
 @command("agreement", labels_)
 def agreement_(name: str) -> None:
     """Show how far annotators agree beyond chance: Cohen's kappa per pair, models separately."""
-    from core.evaluation.labels import agreement, desk
+    from core.evaluation.labels import desk, final
 
     opened = desk.load(open_store(), name)
-    pairs, models = agreement.between(opened), agreement.suggestions(opened)
-    apart = agreement.disagreements(opened)
+    pairs, models = final.between(opened), final.suggestions(opened)
+    apart = final.disagreements(opened)
     document = {
         "set": opened.set.name,
         "annotators": [asdict(one) for one in pairs],

@@ -99,7 +99,7 @@ def restore_(
     if kind == "evaluation":
         experiment_store.restore(now, name)
     elif kind == "label-set":
-        desk.undelete(store, name)
+        desk.set_deleted(store, name, False)
     elif kind == "run":
         store.undelete(name)
     else:

@@ -44,7 +44,7 @@ def sweep_(
     from core.domain import settings
     from core.engine.engine import shared_engine
     from core.evaluation import experiment_store
-    from core.evaluation.tuning import sweep_run
+    from core.evaluation.tuning import sweep
     from core.evaluation.tuning.sweep import METRICS, curve, waiting
     from core.evaluation.tuning.sweep_split import split as divided
     from core.evaluation.tuning.sweep_subject import Rankings, subject
@@ -70,19 +70,19 @@ def sweep_(
     stopped = False
     if todo:
         engine = shared_engine()
-        for point, why in sweep_run.lacking(engine, about, todo).items():
+        for point, why in sweep.lacking(engine, about, todo).items():
             note(f"warning: {known.name} cannot run with {about.values(point)}: {why}")
             todo.pop(point)
-        held_back = sweep_run.asking(about, todo)
+        held_back = sweep.asking(about, todo)
         if held_back and not ask:
-            cost = sweep_run.cost(about, held_back)
+            cost = sweep.cost(about, held_back)
             of = f"{cost.questions} questions at {cost.points} value(s) need a run that may call a model"
             price = "the cost is not known"
             if cost.calls is not None and cost.seconds is not None:
                 price = f"about {cost.calls} calls, {milliseconds(1000 * cost.seconds)}"
             note(f"{of}: {price}. Add --ask to run them")
             todo = {point: ids for point, ids in todo.items() if point not in held_back}
-        running = sweep_run.running(engine, about)
+        running = sweep.running(engine, about)
         if todo:
             running.ask(todo, workers)
             followed(running, "questions")

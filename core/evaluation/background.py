@@ -25,7 +25,7 @@ from core.evaluation.spec import Spec
 from core.evaluation.stored import figures_in
 
 if TYPE_CHECKING:
-    from core.analysis.latency_percentiles import Latency
+    from core.analysis.timeline import Latency
     from core.backends.workers.place import WorkPlace
     from core.engine.engine import Engine
 

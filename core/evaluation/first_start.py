@@ -71,12 +71,12 @@ def _embedder(engine: Engine, report: Report, cancel: threading.Event) -> None:
 
 
 def _example_labels(engine: Engine, _report: Report, _cancel: threading.Event) -> BackgroundJob | None:
-    from core.evaluation.labels import desk, origins, pool
+    from core.evaluation.labels import desk, pool
 
     store = engine.store
     if store is None or desk.sets(store) or desk.sets(store, deleted=True):
         return None
-    asked = [one for one in origins.of_corpus(DOCUMENTS, engine.settings) if one.split == "dev"]
+    asked = [one for one in pool.of_corpus(DOCUMENTS, engine.settings) if one.split == "dev"]
     step = max(1, len(asked) // EXAMPLE_QUESTIONS)
     desk.create(store, EXAMPLE, DOCUMENTS, asked[::step][:EXAMPLE_QUESTIONS])
     return pool.begin(engine, EXAMPLE, FIRST_POOLED, depth=5)

@@ -25,8 +25,8 @@ from core.evaluation import runner
 from core.evaluation.calibration import NO_LOOK_UP
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.labels.desk import MAX_QUESTION
-from core.evaluation.labels.feedback import negative
-from core.evaluation.labels.origins import id_of
+from core.evaluation.labels.pool import id_of
+from core.evaluation.labels.run_labels import negative
 from core.steps import Memo, Steps
 from core.steps.trace import Trace
 from core.store.trace_sources.values import FEEDBACK

@@ -80,7 +80,7 @@ def test_a_run_that_graded_and_decided_nothing_names_routes_that_do(page, engine
 def test_it_begins_with_what_was_graded_and_decided(page, corrected):
     app = page(corrected.id)
     first = html(app).split("\n")[0]
-    assert "1 route graded 2 passages in 1 step." in first
+    assert "Graded passages: 2, in 1 steps of 1 routes." in first
     assert "<b>CRAG</b>: correct → use what was found" in first
     assert [one.label for one in app.tabs] == ["Grades", "Decisions", "Passed and dropped"]
     assert "Not in this run: drafts, branches." in shown(app)

@@ -8,7 +8,7 @@ from core.domain.types import Passage, Query
 from core.evaluation import experiment_store
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels import label_next, queue
+from core.evaluation.labels import label_next
 from core.evaluation.labels.settled import contest
 from core.store.labels import Judgement, Pooled
 from tests.pages.reading import address, shown
@@ -62,9 +62,9 @@ def test_an_order_of_an_evaluation_that_is_gone_is_the_usual_one(visit, engine, 
 def test_the_passages_that_routes_rank_apart_come_first_for_a_given_effort(visit, engine, ready):
     desk = desks.load(engine.store, ready[0])
     first = contest(desk).order()[0]
-    whole = queue.order(desk, "me", most=1)
+    whole = label_next.order_for(desk, "me", most=1)
     assert whole[0] == first
-    assert sorted(whole) == sorted(queue.order(desk, "me"))
+    assert sorted(whole) == sorted(label_next.order_for(desk, "me"))
     app = visit("label.py", set=ready[0], minutes="15")
     assert not app.exception
     assert "Passages on which routes differ most come first" in shown(app)
@@ -74,7 +74,7 @@ def test_the_passages_that_routes_rank_apart_come_first_for_a_given_effort(visit
 
 def test_the_pace_of_an_annotator_is_measured_without_pauses(engine, ready):
     desk = desks.load(engine.store, ready[0])
-    assert queue.seconds_a_grade(desk, "me") is None
+    assert label_next.seconds_a_grade(desk, "me") is None
     pair = next((q, id) for q, pool in desk.pool.items() for id in pool)
     said = tuple(
         Judgement(
@@ -83,7 +83,7 @@ def test_the_pace_of_an_annotator_is_measured_without_pauses(engine, ready):
         for n in range(20)
     )
     late = Judgement(*pair, "me", "person", "grade", 1, created="2026-01-01T12:00:00+00:00")
-    assert queue.seconds_a_grade(replace(desk, judgements=(*said, late)), "me") == 4.0
+    assert label_next.seconds_a_grade(replace(desk, judgements=(*said, late)), "me") == 4.0
 
 
 def test_it_says_when_more_grades_would_hardly_change_the_best_route(visit, engine):

@@ -341,10 +341,10 @@ def test_what_others_judge_meanwhile_is_not_lost_and_is_seen(visit, engine):
 def test_a_set_that_somebody_deletes_is_said_to_be_gone_and_nothing_is_saved(visit, engine):
     begun(engine)
     app = visit("label.py", set="one")
-    desks.delete(engine.store, "one")
+    desks.set_deleted(engine.store, "one", True)
     press(app, "grade_3")
     assert "deleted" in shown(app)
-    desks.undelete(engine.store, "one")
+    desks.set_deleted(engine.store, "one", False)
     assert stored(engine).judgements == ()
 
 

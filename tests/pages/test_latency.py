@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from core.analysis.critical_path import by_kind, critical, ended
-from core.analysis.latency_percentiles import by_route, by_step
 from core.analysis.run_view import reuse
+from core.analysis.timeline import by_route, by_step
 from core.domain.format import milliseconds
 from core.domain.types import Span
 from tests.pages.reading import address, html, shown
@@ -67,7 +67,7 @@ def test_one_route_is_told_with_every_span(visit, stored):
     assert address(app, "route") == "rewrite"
     page = html(app).split("rs-latency-route", 1)[1]
     assert "from a recording" in page
-    assert "of Rewrite + hybrid&#39;s 1.4 s is “rewrite as a standalone question”" in page
+    assert "“rewrite as a standalone question” takes &gt;99% of 1.4 s." in page
 
 
 def test_steps_beside_the_critical_path_are_marked_by_a_sign(visit, engine):
@@ -82,7 +82,7 @@ def test_steps_beside_the_critical_path_are_marked_by_a_sign(visit, engine):
     )
     assert engine.store.flush()
     page = html(visit("latency.py", run="forked"))
-    assert "100% of BM25&#39;s 60 ms is “slow”" in page
+    assert "“slow” takes 100% of 60 ms." in page
     assert page.count("● ") - 1 == 2  # besides the key below the table
     assert page.count("○ ") - 1 == 1
     assert "40 ms to spare" in page
@@ -130,8 +130,8 @@ def test_percentiles_are_those_of_the_stored_runs(open_tab, engine, stored):
     every = by_route(runs)
     now = [one for one in every if one.source == "now"]
     assert now != every
-    assert "From 3 runs." in html(app)
-    assert "2 rows are from the cache or recordings" in html(app)
+    assert "From the newest 3 of 3 runs." in html(app)
+    assert "Rows from the cache or recordings, with the original times: 2." in html(app)
     assert "too few for p95" in html(app)
     for expected in (now, every):
         table = app.dataframe[0].value
@@ -172,10 +172,10 @@ def test_another_corpus_counts_only_where_all_are_asked_for(open_tab, engine, st
     engine.store.save(make_run(mishaps=False, run_id="elsewhere", corpus="other"))
     assert engine.store.flush()
     app = open_tab("good", "Over all sessions")
-    assert "From 3 runs." in html(app)
+    assert "From the newest 3 of 3 runs." in html(app)
     app.segmented_control(key="latency_scope").set_value("all").run()
     assert address(app, "scope") == "all"
-    assert "From 4 runs." in html(app)
+    assert "From the newest 4 of 4 runs." in html(app)
 
 
 def test_tokens_are_those_of_the_run_and_on_average(open_tab, stored):

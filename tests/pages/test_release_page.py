@@ -21,7 +21,6 @@ from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.gate import decide
 from core.evaluation.release.measured import of_evaluation, settled
 from core.evaluation.release.snapshot import snapshot
-from core.evaluation.release.text import headline
 from core.store import Store
 from core.store.labels import Judgement, Pooled
 from tests.pages.reading import address, html, plain, shown
@@ -77,7 +76,7 @@ def test_the_decision_stands_first_with_criteria_derived_from_the_baseline(look,
     measured = of_evaluation(kept())
     decision = decide(measured, settled(measured, Criteria()))
     app = look()
-    assert headline(decision) in shown(app)
+    assert decision.headline in shown(app)
     assert "Ship Dense" in html(app)
     assert decision.chosen == "dense"
     page = html(app)
@@ -108,7 +107,7 @@ def test_the_page_and_the_command_decide_the_same(look, kept, case, capsys):
     made = kept(by_route=CASES[case])
     app = look("Report and build")
     expected = gate(made)
-    assert headline(expected) in shown(app)
+    assert expected.headline in shown(app)
     for field in ("minimum", "max_p95_ms", "max_unjudged", "max_failed", "margin"):
         assert limit(app, field).value == getattr(expected.criteria, field)
     assert ("From the baseline" in shown(app)) == bool(expected.criteria.derived)

@@ -39,9 +39,7 @@ def test_the_address_opens_the_comparison_with_the_stores_figures(visit, engine,
     other = engine.ask(Request(QUESTION, "tiny", ("bm25", "hybrid_rrf"), {"hybrid_rrf": {"k": 5}}))
     app = visit("sessions.py", a=asked.id, b=other.id)
     shown = text(app)
-    assert (
-        "Same question with the same settings. 1 of 2 routes gave a different result: Hybrid (RRF)." in shown
-    )
+    assert "Of 2 routes in both runs 1 gave a different result: Hybrid (RRF)." in shown
     assert "because <code>k</code> was 60 and is 5" in shown
     diff = run_diff(engine.store.load(asked.id), engine.store.load(other.id))
     assert f"{diff.equal} equal settings, no difference" in shown

@@ -12,7 +12,7 @@ from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.experiment import Prepared, perform
 from core.evaluation.runner import Plan
 from core.evaluation.spec import Spec
-from core.evaluation.tuning import sweep_run
+from core.evaluation.tuning import sweep
 from core.store import presets
 from tests.fakes import ScriptedLLM
 from tests.pages.reading import html, shown
@@ -128,7 +128,7 @@ def test_stop_keeps_what_was_found(visit, engine, evaluation):
     app = sweeps(visit, route="rag_fusion", parameter="n", grid="1, 3")
     app.button(key="sweep_ask").click().run()
     app.button(key="sweep_stop").click().run()
-    runs = [job for job in jobs.known() if isinstance(job, sweep_run.Running)]
+    runs = [job for job in jobs.known() if isinstance(job, sweep.Running)]
     assert runs[-1].wait(10)
     app.run()
     assert "their results are saved" in shown(app)

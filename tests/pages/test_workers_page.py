@@ -9,8 +9,8 @@ from core.backends.workers.place import WorkPlace
 from core.corpus import builds
 from core.domain.background_job import jobs
 from core.evaluation import background, experiment_store
-from core.evaluation.tuning import sweep_run
-from core.evaluation.tuning.sweep_run import Cost, Running
+from core.evaluation.tuning import sweep
+from core.evaluation.tuning.sweep import Cost, Running
 from tests.pages.reading import shown
 from tests.pages.test_corpus_page import indexed
 from tests.pages.test_evaluate_page import made, questions  # noqa: F401 - fixtures
@@ -140,19 +140,18 @@ def test_a_sweep_is_run_by_the_workers_chosen(visit, engine, monkeypatch, two_co
     asked = []
     monkeypatch.setattr(Running, "ask", lambda _self, todo, workers=None: asked.append((todo, workers)))
 
-    monkeypatch.setattr(sweep_run, "cost", lambda *_: Cost(1, 8, 600.0, 0, False))
+    monkeypatch.setattr(sweep, "cost", lambda *_: Cost(1, 8, 600.0, 0, False))
 
     def page():
         from types import SimpleNamespace
 
-        from core.evaluation.tuning.sweep_run import Running
-        from ui.tune import sweep_run
+        from core.evaluation.tuning.sweep import Running
 
         subject = SimpleNamespace(route="mmr", names=("lam",))
         running = Running.__new__(Running)
         running.subject, running.error, running._stopped, running.errors = subject, None, False, {}
         running._cancel = SimpleNamespace(is_set=lambda: False)
-        sweep_run._free(running, {(0.3,): ["q1"]})
+        sweep._free(running, {(0.3,): ["q1"]})
 
     app = AppTest.from_function(page, default_timeout=30).run()
     assert not app.exception

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from core.analysis.latency_percentiles import FROM, Latency
+from core.analysis.timeline import FROM, Latency
 from core.domain.format import milliseconds
 from ui.charts.style import KINDS, add_line, add_points, chart, duration_ticks, ink, outlined, row_axis, words
 

@@ -10,7 +10,7 @@ import streamlit as st
 
 from core.domain.errors import BadInput
 from core.evaluation.dataset import Written
-from core.evaluation.labels import origins
+from core.evaluation.labels import pool
 from core.evaluation.question_formats import FIELDS
 from core.evaluation.question_rows import ENDINGS
 from ui.app import say
@@ -57,7 +57,7 @@ def choose(key: str) -> QuestionFile | None:
     if written is None:
         say.info(problem)
         return None
-    for line in origins.about(written):
+    for line in pool.about(written):
         say.caption(line)
     rows = [
         {
@@ -75,7 +75,7 @@ def choose(key: str) -> QuestionFile | None:
 def _read(name: str, content: bytes, columns: Mapping[str, str]) -> tuple[Written | None, str]:
     """Return what the file holds with these columns, or why it cannot be read."""
     try:
-        return origins.of_file(name, content, columns), ""
+        return pool.of_file(name, content, columns), ""
     except BadInput as error:
         return None, str(error)
 
@@ -83,6 +83,6 @@ def _read(name: str, content: bytes, columns: Mapping[str, str]) -> tuple[Writte
 @st.cache_resource(max_entries=8, ttl=600, show_spinner=False)
 def _first(name: str, content: bytes) -> tuple[list[str], list[dict[str, Any]]]:
     try:
-        return origins.first_rows(name, content, PREVIEWED)
+        return pool.first_rows(name, content, PREVIEWED)
     except BadInput:
         return [], []  # the same error is drawn where the questions are read

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import streamlit as st
 
-from core.evaluation.labels.csv_format import shielded
+from core.evaluation.labels.exchange import shielded
 from ui.app.glossary import TERMS
 from ui.app.help_mark import term
 

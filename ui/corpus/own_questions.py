@@ -12,7 +12,7 @@ from core.domain.errors import RouteScopeError
 from core.evaluation.comparison import disagreements
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels import origins, pool, route_map
+from core.evaluation.labels import pool, route_map
 from core.evaluation.labels.desk import Desk
 from core.evaluation.questions import label_set as generating
 from core.evaluation.questions.generate import KINDS
@@ -88,7 +88,7 @@ def _questions(corpus: str, taken: Sequence[str]) -> None:
         given = question_file.choose("own")
         asked = given.written.questions if given is not None else ()
     else:
-        asked = origins.of_lines(
+        asked = pool.of_lines(
             st.text_area("One question a line", key="own_pasted", max_chars=MAX_PASTED, height=220)
         )
     label = f"Run the routes on {len(asked)} questions" if asked else "Run the routes"

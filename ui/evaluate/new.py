@@ -11,7 +11,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.analysis.latency_percentiles import Latency, by_route
+from core.analysis.timeline import Latency, by_route
 from core.corpus import catalogue, cautions
 from core.corpus.variants import base_of
 from core.domain.errors import BadInput, RouteScopeError
@@ -21,7 +21,7 @@ from core.engine.availability import missing, why_not
 from core.evaluation import background, dataset, experiment_store, sets
 from core.evaluation.audit import decisions
 from core.evaluation.finding import count as counted
-from core.evaluation.labels import desk, origins
+from core.evaluation.labels import desk, pool
 from core.evaluation.labels.final import labelled_set
 from core.evaluation.spec import SEED, Spec
 from ui.app import account, address, evaluated, opening, say, state, workers
@@ -236,7 +236,7 @@ def _begin(spec: Spec, count: int) -> None:
                 return
             if spec.questions:
                 file, content = st.session_state[UPLOADED]
-                spec = replace(spec, questions=(str(origins.keep(file, content, engine.settings)),))
+                spec = replace(spec, questions=(str(pool.keep(file, content, engine.settings)),))
             background.begin(engine, name, spec, workers=by)
     except RouteScopeError as error:
         say.error(error)

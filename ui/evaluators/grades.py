@@ -13,7 +13,7 @@ from core.analysis.run_view import Recorded, gradings
 from core.analysis.what_if.grading import again, at, bands, by_best, by_mean
 from core.domain.outputs import Grading, Round
 from core.domain.types import RouteResult, Run
-from core.evaluation.tuning.labelled_grades import SPENT, follows
+from core.evaluation.tuning.batch_run import SPENT, follows
 from ui.app import address, say
 from ui.app.choice import choice
 from ui.app.markup import cut, fragment, md, show

@@ -12,7 +12,7 @@ from core.domain.outputs import Grading
 from core.domain.types import RouteResult, Run
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.tuning import batch_run as surveys
-from core.evaluation.tuning.labelled_grades import Graded, graded
+from core.evaluation.tuning.batch_run import Graded, graded
 from core.routes.registry import routes
 from ui.app import account, evaluated, opening, say, state
 from ui.app.choice import choice

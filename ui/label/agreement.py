@@ -8,9 +8,9 @@ import streamlit as st
 
 from core.domain.errors import RouteScopeError
 from core.evaluation.finding import count
-from core.evaluation.labels import agreement
-from core.evaluation.labels.agreement import LEVELS, Agreement, landis_koch
+from core.evaluation.labels import final
 from core.evaluation.labels.desk import Desk
+from core.evaluation.labels.final import LEVELS, Agreement, landis_koch
 from core.store.labels import Judgement, Kind, Pair
 from ui.app import address, say
 from ui.app.markup import fragment, show, tag
@@ -45,16 +45,16 @@ def draw(desk: Desk) -> None:
         st.button("Grade passages", type="primary", on_click=st.session_state.__setitem__, args=to)
     else:
         with st.spinner("Comparing the annotators"):  # the first time loads what computes it, for seconds
-            found = agreement.between(desk)
+            found = final.between(desk)
         _compared(found, "people")
         question = st.query_params.get("question", "")
-        pairs = [(one.question, one.passage) for one in agreement.disagreements(desk)]
+        pairs = [(one.question, one.passage) for one in final.disagreements(desk)]
         known = {passage: (of, passage) for of, passage in pairs if of == question}
         address.take("passage", AT, known.__getitem__)
         _disagreements()
     st.markdown("**Agreement of the language model with people**")
     st.caption("A model's suggestions never count as labels.")
-    if models := agreement.suggestions(desk):
+    if models := final.suggestions(desk):
         _compared(models, "models")
     model.ask(desk)
     model.judge(desk)
@@ -125,7 +125,7 @@ def _disagreements() -> None:
     except RouteScopeError as error:  # deleted by somebody meanwhile
         say.error(error)
         return
-    found = {(one.question, one.passage): one for one in agreement.disagreements(desk)}
+    found = {(one.question, one.passage): one for one in final.disagreements(desk)}
     st.markdown("**Disagreements**")
     if not found:
         st.caption("None. Annotators who graded the same passage gave the same grade.")
@@ -152,8 +152,8 @@ def _disagreements() -> None:
             head = (
                 f"Disagreement {pairs.index(at) + 1} of {len(found)}: {count(one.distance, 'grades')} apart"
             )
-            final = one.adjudication
-            by = f"Adjudicated by {final.annotator}: {keys.said(final)}." if final else ""
+            known = one.adjudication
+            by = f"Adjudicated by {known.annotator}: {keys.said(known)}." if known else ""
             show(fragment("label.disagreement", head, rows, by))
     address.keep("question", at[0])
     address.keep("passage", at[1])
@@ -179,7 +179,7 @@ def _settle(kind: Kind, grade: int | None = None) -> None:
     note = str(st.session_state.get(NOTE.format(*at)) or "").strip()
     if not keys.save(Judgement(*at, annotator(), "adjudication", kind, grade, note), "final grade "):
         return
-    for one in agreement.disagreements(held(st.session_state[SET]).desk):
+    for one in final.disagreements(held(st.session_state[SET]).desk):
         if one.adjudication is None:
             st.session_state[AT] = (one.question, one.passage)
             return

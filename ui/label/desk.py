@@ -11,7 +11,7 @@ import streamlit as st
 from core.domain import people
 from core.domain.errors import RouteScopeError
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels import label_next, queue, settled
+from core.evaluation.labels import label_next, settled
 from core.evaluation.labels.desk import Desk, caught_up
 from core.evaluation.labels.pool import store_of
 from core.store import Store
@@ -58,7 +58,7 @@ class OpenSet:
         """Return how many passages fit the annotator's minutes, at their own pace; None for no limit."""
         minutes = int(st.session_state.get(EFFORT) or 0)
         if minutes and (who, minutes) not in self.fits:
-            pace = queue.seconds_a_grade(self.desk, who) or USUAL_S
+            pace = label_next.seconds_a_grade(self.desk, who) or USUAL_S
             self.fits[who, minutes] = max(1, int(60 * minutes / pace))
         return self.fits.get((who, minutes))
 
@@ -70,7 +70,7 @@ class OpenSet:
         return self.checked[1]
 
     def order(self, who: str) -> tuple[Pair, ...]:
-        """Return `queue.order`, computed once so that it stays while somebody labels.
+        """Return `label_next.order`, computed once so that it stays while somebody labels.
 
         With an order in the address, the most decisive questions come first.
         """
@@ -82,7 +82,7 @@ class OpenSet:
             with suppress(RouteScopeError):  # the evaluation is gone
                 if found := deciding():
                     first = label_next.order(self.desk, evaluated.reopened(found[0]), *found[1:])
-            self.orders[key] = queue.order(self.desk, who, first, most)
+            self.orders[key] = label_next.order_for(self.desk, who, first, most)
         return self.orders[key]
 
 

@@ -8,9 +8,9 @@ import streamlit as st
 
 from core.domain.errors import RouteScopeError
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels import queue
+from core.evaluation.labels import label_next
 from core.evaluation.labels.desk import Desk
-from core.evaluation.labels.queue import onward
+from core.evaluation.labels.label_next import onward
 from core.evaluation.verdict import MIN_QUESTIONS
 from core.store.labels import Judgement, Kind, Pair
 from ui.app import account, address, evaluated, say
@@ -195,7 +195,7 @@ def _next(at: Pair) -> None:
 
 def _progress(desk: Desk, who: str, at: Pair | None) -> None:
     """Draw the overall progress, a line about the current question, and a table of questions on demand."""
-    by, whole = queue.progress(desk, who)
+    by, whole = label_next.progress(desk, who)
     line = ""
     if at is not None:
         here, place = by[at[0]], list(desk.asked).index(at[0]) + 1

@@ -15,7 +15,7 @@ from core.domain.errors import RouteScopeError
 from core.evaluation.dataset import Question
 from core.evaluation.first_start import EXAMPLE
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels import exchange, origins
+from core.evaluation.labels import exchange, pool
 from core.evaluation.labels.desk import Desk
 from core.store.labels import LabelSet
 from ui.app import account, address, opening, say, state
@@ -135,7 +135,7 @@ def _create(name: str, corpus: str, questions: Sequence[Question], given: Questi
 
 def _restore(name: str) -> None:
     """Restore a deleted set and choose it."""
-    if attempt(lambda: desks.undelete(store(), name)):
+    if attempt(lambda: desks.set_deleted(store(), name, False)):
         st.session_state.pop(DELETED, None)
         st.session_state[WANTED] = name
         st.rerun()
@@ -155,7 +155,7 @@ def about(desk: Desk) -> None:
     guidelines(one, height=260)
     about = "Removes the set from the list. Its judgements remain stored, and Undo restores it."
     gone = st.button("Delete this set", key="label_delete", help=about)
-    if gone and attempt(lambda: desks.delete(store(), one.name)):
+    if gone and attempt(lambda: desks.set_deleted(store(), one.name, True)):
         st.session_state[DELETED] = one.name
         st.rerun()
     _deleted()
@@ -195,9 +195,9 @@ def _questions(origin: str, corpus: str) -> tuple[Question, ...]:
         return ()
     if origin == PASTED:
         text = st.text_area("Questions, one a line", key="label_pasted", max_chars=MAX_PASTED, height=160)
-        return origins.of_lines(text)
+        return pool.of_lines(text)
     if origin == ASKED:
-        found = origins.of_sessions(store(), corpus)
+        found = pool.of_sessions(store(), corpus)
         if not found:
             say.caption(f"No stored session has asked corpus {corpus} a question yet.")
         return found
@@ -207,7 +207,7 @@ def _questions(origin: str, corpus: str) -> tuple[Question, ...]:
 
 @st.cache_data(ttl=60, max_entries=16, show_spinner="Reading the questions")
 def _of_corpus(corpus: str, home: str, fingerprint: str | None) -> tuple[Question, ...]:  # noqa: ARG001
-    return origins.of_corpus(corpus, state.engine().settings)
+    return pool.of_corpus(corpus, state.engine().settings)
 
 
 def _chosen(questions: tuple[Question, ...]) -> tuple[Question, ...]:

@@ -7,8 +7,17 @@ from dataclasses import replace
 import streamlit as st
 from markupsafe import Markup
 
-from core.analysis.latency_percentiles import FROM, NEEDED, Latency, Usage, by_route, by_step, usage
-from core.analysis.timeline import against, sessions_in_words
+from core.analysis.timeline import (
+    FROM,
+    NEEDED,
+    Latency,
+    Usage,
+    against,
+    by_route,
+    by_step,
+    sessions_in_words,
+    usage,
+)
 from core.analysis.token_usage import price
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from core.analysis.critical_path import TimeShare, by_kind, by_step
-from core.analysis.timeline import label, percent, spent_in_words
+from core.analysis.timeline import label, spent_in_words
 from core.domain.format import brief, milliseconds
 from core.domain.types import Run
 from ui.app.choice import choice
@@ -61,7 +61,7 @@ def draw(run: Run) -> None:
     rest = [one for one in everything if one.kind != "LLM"]
     if len(rest) < len(everything) and rest:
         total = sum(one.total for one in rest) or 1.0
-        shares = ", ".join(f"{percent(one.total / total)} {label(one)}" for one in rest[:4])
+        shares = ", ".join(f"{brief(one.total / total)} {label(one)}" for one in rest[:4])
         said.append(f"Without the language model: {shares}.")
     said.append(
         "A step's time excludes the calls inside it. Work that several routes share counts once, in the "

@@ -11,11 +11,10 @@ from core.domain.errors import RouteScopeError
 from core.domain.format import between, number, p_value
 from core.evaluation.diff.evaluations import mcnemar, rule
 from core.evaluation.finding import count
-from core.evaluation.release.against import Against, compare
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import Measured
 from core.evaluation.release.report import Worse, opponent, worse_at
-from core.evaluation.release.snapshot import read
+from core.evaluation.release.snapshot import Against, compare, read
 from ui.app import address, say
 from ui.app.choice import choice
 from ui.app.evaluated import open_run

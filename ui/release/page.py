@@ -14,7 +14,6 @@ from core.domain.errors import RouteScopeError
 from core.domain.format import number
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.finding import count
-from core.evaluation.release import text
 from core.evaluation.release.criteria import command
 from core.evaluation.release.gate import Decision, decide
 from core.evaluation.release.measured import Measured, of_evaluation
@@ -22,6 +21,7 @@ from core.evaluation.release.module import module
 from core.evaluation.release.report import limits, report
 from core.evaluation.release.snapshot import snapshot
 from core.evaluation.statistics import rounded
+from core.evaluation.templating import sentences
 from ui.app import account, evaluated, opened, say, state
 from ui.app.choice import choice
 from ui.app.evaluated import once
@@ -67,11 +67,11 @@ def _decided(measured: Measured, evaluation: Evaluation) -> None:
         region, cost = (criteria.minimum, criteria.max_p95_ms), "95th percentile latency (p95)"
         given: Any = {"metric": metric, "cost": cost, "time": True, "region": region}
         figure = tradeoff(points, titles, decision.baseline, **given)
-        plot(figure, "release_front", text.headline(decision), table=False)
+        plot(figure, "release_front", decision.headline, table=False)
         regressions.summary(measured, decision)
     with st.expander("Why"):
-        st.markdown(f"**{md(text.headline(decision))}**")
-        for sentence in (*text.why(decision), *text.equal(decision)):
+        st.markdown(f"**{md(decision.headline)}**")
+        for sentence in (*sentences("decision.why", decision), *sentences("decision.equal", decision)):
             st.markdown(md(sentence))
     views = {
         "Criteria": _criteria,
@@ -133,7 +133,7 @@ def _rests(_measured: Measured, decision: Decision) -> None:
         f"{verdict.margin:g}.",
         help=term("margin"),
     )
-    plot(of_verdict(verdict, decision.titled, about), "release_rests", text.headline(decision))
+    plot(of_verdict(verdict, decision.titled, about), "release_rests", decision.headline)
 
 
 def _taken(measured: Measured, decision: Decision) -> None:

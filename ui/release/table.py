@@ -10,11 +10,10 @@ from markupsafe import Markup
 from core.analysis.metrics import titled
 from core.domain.format import between, milliseconds, number
 from core.evaluation.finding import quantity
-from core.evaluation.release.checks import SHOWN
-from core.evaluation.release.gate import Decision
-from core.evaluation.release.ladder import climb, in_words
+from core.evaluation.release.gate import SHOWN, Decision
 from core.evaluation.release.measured import Measured
-from core.evaluation.release.text import brief, limit, standing
+from core.evaluation.release.report import climb
+from core.evaluation.templating import say, sentences
 from ui.app.help_mark import marked
 from ui.app.markup import fragment, md
 from ui.components import tables
@@ -38,17 +37,17 @@ def criteria(decision: Decision) -> Markup:
         base = " · baseline" if one.route == decision.baseline else ""
         p50 = "?" if one.p50_ms is None else milliseconds(one.p50_ms)
         cells = p50, "?" if one.tokens is None else quantity(one.tokens)
-        told = f"{standing(decision, one)}{base}"
-        figures = [(check, brief(check)) for check in one.checks]
+        told = f"{say('decision.standing', decision, one)}{base}"
+        figures = [(check, say("decision.brief", check)) for check in one.checks]
         rows.append((one, one.route == decision.chosen, told, figures, cells))
-    heads = [(name, limit(check)) for name, check in checks.items()]
+    heads = [(name, say("decision.limit", check)) for name, check in checks.items()]
     return fragment("release.criteria", heads, marked("p50", "p50 and p95"), rows, SIGNS, SHOWN)
 
 
 def ladder(measured: Measured, decision: Decision) -> None:
     """Draw the ladder's finding, then each rung."""
     found = climb(measured, decision)
-    *rungs, last = in_words(found, measured)
+    *rungs, last = sentences("ladder.rungs", found, measured)
     st.markdown(f"**{md(last)}**")
     st.markdown("\n".join(f"{at}. {md(text)}" for at, text in enumerate(rungs, 1)))
     rows = []

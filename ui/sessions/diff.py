@@ -9,9 +9,21 @@ from typing import Any
 
 from markupsafe import Markup
 
-from core.analysis.run_diff import RunDiff, RunRouteDiff, came_to, headline, ranking, value, was, why
+from core.analysis.run_diff import (
+    DEPTH,
+    MISSING,
+    ChangedValue,
+    RunDiff,
+    RunRouteDiff,
+    StepDiff,
+    came_to,
+    headline,
+    ranking,
+    value,
+    was,
+    why,
+)
 from core.analysis.run_view import depths, facts, texts
-from core.analysis.trace_diff import DEPTH, MISSING, ChangedValue, StepDiff
 from core.domain.outputs import Output
 from core.domain.rank_changes import moves
 from core.domain.types import Hit, Run, Span

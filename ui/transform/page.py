@@ -8,9 +8,8 @@ from functools import partial
 import streamlit as st
 from markupsafe import Markup
 
-from core.analysis.query_tree import Branch, tree
 from core.analysis.run_view import worked
-from core.analysis.searches import SearchOutcome, outcome
+from core.analysis.searches import Branch, SearchOutcome, outcome, tree
 from core.domain.rank_changes import ranks
 from core.domain.types import RouteResult, Run
 from ui.app.markup import cut, fragment, md, show

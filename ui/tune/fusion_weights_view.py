@@ -16,7 +16,7 @@ from core.domain.errors import RouteScopeError
 from core.domain.format import between, number
 from core.domain.needs import Need
 from core.evaluation.finding import Finding, sentence
-from core.evaluation.tuning import learn_text
+from core.evaluation.tuning import fusion_weights
 from core.evaluation.tuning.learn import METRIC
 from core.routes.registry import routes
 from ui.app import next_run, outcome, say, state
@@ -48,7 +48,7 @@ def draw(corpus: str) -> bool:
     except RouteScopeError as error:
         say.error(error)
         return True
-    text = learn_text.weights(found)
+    text = fusion_weights.weights(found)
     show(tag("div", tag("p", tag("b", text)), css="rs"))
     plot(weight_bars(found), f"fit_bars:{found.name}", text)
     if found.fingerprint != current_fingerprint(found.corpus, settings=state.engine().settings):
@@ -64,21 +64,21 @@ def draw(corpus: str) -> bool:
 def _worth(found: FittedWeights) -> None:
     """Draw how the weights were fitted, and their figures on other questions against other fusions."""
     made = found.made
-    counts = learn_text.labels(made["counts"]) if "counts" in made else ""
+    counts = fusion_weights.labels(made["counts"]) if "counts" in made else ""
     say.caption(f"Fitted {str(made.get('date', ''))[:10]} on {made.get('of', '')}. {counts}")
     parts = [part for part in PARTS if made.get(part)]
     if not parts:
         st.caption("These weights contain no record of how they were fitted or measured.")
         return
     body: list[Markup] = []
-    for part, line in zip(parts, learn_text.worth(found), strict=True):
-        hand, measured = learn_text.rivals(found, part), learn_text.rivals(found, part, "measured")
+    for part, line in zip(parts, fusion_weights.worth(found), strict=True):
+        hand, measured = fusion_weights.rivals(found, part), fusion_weights.rivals(found, part, "measured")
         body.append(tag("p", tag("b", line), " ", " ".join(map(sentence, hand))))
         body.append(_table(hand, "The fitted weights minus"))
         if measured:
             more = tag("summary", f"The same against {len(measured)} routes of the evaluation")
             body.append(tag("details", more, _table(measured, "The fitted weights minus")))
-    if left := learn_text.left_out(found):
+    if left := fusion_weights.left_out(found):
         worth = tag("b", "Is each list worth its search?")
         body.append(tag("p", worth, " Refitted without it, out of fold:"))
         body.append(_table(left, "Without"))

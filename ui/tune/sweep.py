@@ -12,7 +12,7 @@ from core.domain.errors import BadInput
 from core.domain.types import RouteResult
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.finding import figures
-from core.evaluation.tuning import sweep_run
+from core.evaluation.tuning import sweep
 from core.evaluation.tuning.saving import Setting
 from core.evaluation.tuning.sweep import METRICS, Curve, counted, curve, in_words, named, note, waiting
 from core.evaluation.tuning.sweep import found as finding
@@ -83,7 +83,7 @@ def _of(evaluation: Evaluation) -> None:
     parts = divided(rankings.subject.labelled, tuple(rankings.subject.way.results))
     if parts is None:
         return
-    running = sweep_run.running(state.engine(), rankings.subject)
+    running = sweep.running(state.engine(), rankings.subject)
     fresh = dict(running.rankings)
     _measure(rankings, points, metric)
     sweep_runs.draw(running, waiting(rankings, points, metric, fresh))

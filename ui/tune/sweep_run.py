@@ -6,9 +6,9 @@ import streamlit as st
 
 from core.domain.format import milliseconds
 from core.evaluation.finding import count
-from core.evaluation.tuning import sweep_run
+from core.evaluation.tuning import sweep
+from core.evaluation.tuning.sweep import Running, Todo
 from core.evaluation.tuning.sweep_grid import shown
-from core.evaluation.tuning.sweep_run import Running, Todo
 from ui.app import say, state, workers
 from ui.app.markup import cut
 from ui.app.progress import follow
@@ -31,12 +31,12 @@ def draw(running: Running, todo: Todo) -> None:
         say.warning(f"{times} questions failed: {cut(message, 200)}")
     if not todo:
         return
-    why = sweep_run.lacking(state.engine(), running.subject, todo)
+    why = sweep.lacking(state.engine(), running.subject, todo)
     for reason in dict.fromkeys(why.values()):
         points = {point: ids for point, ids in todo.items() if why.get(point) == reason}
         say.info(f"{_values(points)} cannot be run here: {on_page(reason)}")
     left = {point: ids for point, ids in todo.items() if point not in why}
-    asking = sweep_run.asking(running.subject, left)
+    asking = sweep.asking(running.subject, left)
     free = {point: ids for point, ids in left.items() if point not in asking}
     if free:
         _free(running, free)
@@ -46,7 +46,7 @@ def draw(running: Running, todo: Todo) -> None:
 
 def _free(running: Running, todo: Todo) -> None:
     """Draw points that call no model; they start automatically if they are fast."""
-    cost = sweep_run.cost(running.subject, todo)
+    cost = sweep.cost(running.subject, todo)
     known = cost.seconds is not None and cost.seconds <= AUTOMATIC_S
     if known and running.error is None and not running.cancelled and not running.errors:
         running.ask(todo)
@@ -60,7 +60,7 @@ def _free(running: Running, todo: Todo) -> None:
 
 def _asking(running: Running, todo: Todo) -> None:
     """Draw points that may call a model; they never start automatically."""
-    cost = sweep_run.cost(running.subject, todo)
+    cost = sweep.cost(running.subject, todo)
     estimate = "how many is not known, because the route made none in this evaluation"
     if cost.calls is not None and cost.seconds is not None:
         estimate = f"about {cost.calls} model calls and {milliseconds(1000 * cost.seconds)}, less if cached"

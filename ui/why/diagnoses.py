@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from core.analysis import diagnosis_text as words
+from core.analysis import diagnosis as words
 from core.analysis.diagnosis import Diagnosis, ranked_ms
 from core.analysis.lineage import is_search
 from core.analysis.passage_trace import LossEvidence, PassageTrace, Stage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.analysis import diagnosis_text as words
+from core.analysis import diagnosis as words
 from core.analysis.rank_overlap import contenders
 from core.corpus.corpus import Corpus
 from core.domain.errors import RouteScopeError

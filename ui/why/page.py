@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.analysis import diagnosis_text as words
+from core.analysis import diagnosis as words
 from core.analysis import external
 from core.analysis.diagnosis import Diagnosis, diagnose, held, mode_of
 from core.analysis.label_flow import flow

@@ -219,38 +219,23 @@ def refloored(step: SentenceFilter, floor: float) -> SentenceFilter | None:
 
 
 def tally_in_words(one: Tally, count: int) -> str:
-    """One tally: what was decided, how often that was right, and what it cost."""
+    """Return what the thresholds decide over `count` questions, how often that is right, and its cost."""
     if not count:
         return "There are no questions to count."
-    parts = [
-        f"The stored thresholds decide {one.counts['correct']} of {count} questions as correct,"
-        f" {one.counts['ambiguous']} as ambiguous and {one.counts['incorrect']} as incorrect."
-    ]
-    if one.precision is not None:
-        parts.append(
-            f"Of those decided correct, {one.right} ({one.precision:.0%}) have a relevant graded passage."
-        )
-    if one.lost is not None:
-        parts.append(
-            f"Of the {one.present} questions with a relevant passage, {one.discarded} ({one.lost:.0%}) are"
-            " wrongly discarded."
-        )
-    return " ".join(parts)
+    decided = ", ".join(f"{number} {action}" for action, number in one.counts.items())
+    return (
+        f"The stored thresholds decide of {count} questions: {decided}. A relevant passage is graded at "
+        f"{one.right} of those decided correct, and {one.discarded} of {one.present} questions with one are "
+        "wrongly discarded."
+    )
 
 
 def tally_change(before: Tally, after: Tally) -> str:
     """Return the change from one tally to another over the same questions."""
-    moved = [
-        f"{after.counts[action] - before.counts[action]:+d} {action}"
-        for action in before.counts
-        if after.counts[action] != before.counts[action]
-    ]
-    if not moved:
-        return "The new thresholds decide every question like the stored ones."
-    discards = after.discarded - before.discarded
+    moved = [f"{after.counts[action] - before.counts[action]:+d} {action}" for action in before.counts]
     rates = (before.precision, after.precision, before.recall, after.recall)
     was_p, now_p, was_r, now_r = ("none" if rate is None else f"{rate:.2f}" for rate in rates)
     return (
         f"With the new thresholds: {', '.join(moved)}; precision {was_p} → {now_p}, recall {was_r} → {now_r}"
-        f", wrong discards {discards:+d}."
+        f", wrong discards {after.discarded - before.discarded:+d}."
     )

@@ -15,7 +15,7 @@ from core.backends.prompting.prompts import JUDGE
 from core.domain.errors import Unavailable
 from core.domain.program import COMMAND
 from core.evaluation.judge.source import Of
-from core.evaluation.labels.agreement import landis_koch
+from core.evaluation.labels.final import landis_koch
 from core.evaluation.statistics import Kappa
 from core.evaluation.templating import say, sentences
 

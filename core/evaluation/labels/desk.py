@@ -179,16 +179,11 @@ def set_guidelines(store: Store, name: str, guidelines: str) -> None:
     store.change_labels(lambda labels: labels.set_guidelines(name, told), deed=("guidelines changed", name))
 
 
-def delete(store: Store, name: str) -> None:
-    """Take a set off the list, with nothing of it lost; `undelete` brings it back."""
+def set_deleted(store: Store, name: str, deleted: bool) -> None:
+    """Take a set off the list, with nothing of it lost, or restore it."""
     people.require_own(store.maker("label set made", name))
-    store.change_labels(lambda labels: labels.set_deleted(name, True), deed=("label set deleted", name))
-
-
-def undelete(store: Store, name: str) -> None:
-    """Restore a deleted set."""
-    people.require_own(store.maker("label set made", name))
-    store.change_labels(lambda labels: labels.set_deleted(name, False), deed=("label set restored", name))
+    deed = "label set deleted" if deleted else "label set restored"
+    store.change_labels(lambda labels: labels.set_deleted(name, deleted), deed=(deed, name))
 
 
 def load(store: Store, name: str) -> Desk:

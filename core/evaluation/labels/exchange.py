@@ -5,13 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+import sys
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from reprlib import repr as short
 from typing import Any, cast
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from core.corpus.corpus import Corpus
 from core.domain import people
@@ -21,10 +24,10 @@ from core.domain.text import composed
 from core.domain.types import Passage
 from core.evaluation import sets
 from core.evaluation.dataset import Question, Written
-from core.evaluation.labels import csv_format
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.final import final
+from core.evaluation.question_folder import whole_grade
 from core.store import Store
 from core.store.codec import to_bytes
 from core.store.labels import GRADES, Judgement, LabelStore, Pair, Pooled
@@ -84,7 +87,7 @@ def qrels(desk: Desk, annotator: str | None = None) -> bytes:
     if annotator is not None:
         grades = desk.grades(annotator)
     lines = (
-        f"{csv_format.word(question)} 0 {csv_format.word(passage)} {grade}\n"
+        f"{word(question)} 0 {word(passage)} {grade}\n"
         for question, passage in desk.pairs
         if (grade := grades.get((question, passage))) is not None
     )
@@ -101,7 +104,7 @@ def table(desk: Desk, *, unjudged: bool = False) -> bytes:
     people.record("labels exported", desk.set.name)
     out = io.StringIO(newline="")
     writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
-    writer.writerow(csv_format.COLUMNS)
+    writer.writerow(COLUMNS)
     judged: dict[Pair, list[Judgement]] = {}
     for one in desk.current:
         judged.setdefault(one.pair, []).append(one)
@@ -113,7 +116,7 @@ def table(desk: Desk, *, unjudged: bool = False) -> bytes:
             for j in judged.get((question, id), ())
         ]
         for cells in said or ([("",) * 6] if unjudged else []):
-            writer.writerow(map(csv_format.shielded, (*of, *cells)))
+            writer.writerow(map(shielded, (*of, *cells)))
     return to_bytes(out.getvalue())
 
 
@@ -232,7 +235,7 @@ def import_qrels(
     made = _Import(store, name)
     questions = _words(made.desk.asked)
     pooled = {id: _words(found) for id, found in made.desk.pool.items()}
-    for where, asked, passage, grade in csv_format.graded_lines(csv_format.decoded(content, file), file):
+    for where, asked, passage, grade in graded_lines(decoded(content, file), file):
         question = questions.get(asked) or made.question(asked, where)
         id = pooled[question].get(passage, pooled[question].get(composed(passage)))
         if id is None:
@@ -255,7 +258,7 @@ def import_table(
     BadInput names file and line of what is broken or unknown.
     """
     made = _Import(store, name)
-    for where, row in csv_format.table_lines(csv_format.decoded(content, file), file):
+    for where, row in table_lines(decoded(content, file), file):
         question = made.question(row["question_id"], where)
         pool = made.desk.pool[question]
         id = _same(row["passage_id"], pool)
@@ -270,7 +273,7 @@ def import_table(
         if not who:
             raise BadInput(f"{where}: no annotator; give the annotator of these judgements")
         source: Any = row["source"].strip() or "import"
-        grade, when = csv_format.grade(row["grade"], where), csv_format.moment(row["created"].strip(), where)
+        grade, when = read_grade(row["grade"], where), moment(row["created"].strip(), where)
         judgement = Judgement(question, id, who, source, cast(Any, kind), grade, row["note"], created=when)
         made.judge(judgement, where)
     return made.add()
@@ -345,7 +348,7 @@ def _content(one: Judgement) -> tuple[object, ...]:
 def _words(ids: Iterable[str]) -> dict[str, str]:
     """Map each id as `qrels` writes it, and each id itself, to the id. A written form takes precedence."""
     known = list(ids)
-    return {id: id for id in known} | {csv_format.word(id): id for id in known}
+    return {id: id for id in known} | {word(id): id for id in known}
 
 
 def _same(id: str, known: Container[str]) -> str:
@@ -378,5 +381,126 @@ def _passage_of(row: Mapping[str, str], where: str) -> Passage:
             f"{where}: passage {short(row['passage_id'])} is not in the pool; a line that brings it needs "
             "passage_id, doc_id and text"
         )
-    start, end = (csv_format.whole(row[column], column, where) for column in ("start", "end"))
+    start, end = (whole(row[column], column, where) for column in ("start", "end"))
     return Passage(row["passage_id"], row["doc_id"], row["title"], row["text"], start, end)
+
+
+COLUMNS = (
+    "question_id",
+    "question",
+    "passage_id",
+    "doc_id",
+    "title",
+    "text",
+    "start",
+    "end",
+    "annotator",
+    "source",
+    "kind",
+    "grade",
+    "note",
+    "created",
+)
+LARGEST = 2**31 - 1  # characters of a CSV cell
+_NEEDED = ("question_id", "passage_id")
+_HEADS = ("score", "relevance", "rel", "grade")  # last columns of the first line of judgements with a header
+# what a spreadsheet may run; behind an apostrophe it is text
+_FORMULA = re.compile(r"'*[\s\x00-\x1f\ufeff]*[=+\-@＝＋－＠]")
+
+
+def word(text: str) -> str:
+    """Return `text` as one word: white space and the percent sign as percent-encoded UTF-8."""
+    return "".join(quote(char, safe="") if char.isspace() or char in "%\ufeff" else char for char in text)
+
+
+def shielded(cell: str) -> str:
+    """`cell` as a spreadsheet takes it for text and not for a formula; `bare` is the opposite."""
+    return f"'{cell}" if _FORMULA.match(cell) else cell
+
+
+def bare(cell: str) -> str:
+    """Undo `shielded`."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+
+
+def decoded(content: bytes, file: str) -> str:
+    """Return a file's text. Raises BadInput if it is not UTF-8."""
+    try:
+        return content.decode("utf-8", "surrogatepass").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{file}: not UTF-8 text (byte {error.start})") from None
+
+
+def graded_lines(text: str, file: str) -> Iterator[tuple[str, str, str, int]]:
+    """Yield (where, question, passage, grade) of each line of TREC or BEIR judgements."""
+    for number, line in enumerate(text.split("\n"), 1):
+        where = f"{file} line {number}"
+        parts = [part.strip() for part in line.split("\t")] if "\t" in line else line.split()
+        if not line.strip() or (number == 1 and parts[-1] in _HEADS):
+            continue
+        if len(parts) not in (3, 4):
+            raise BadInput(f"{where}: expected question, 0, passage, grade; got {short(line)}")
+        given = read_grade(parts[-1], where)
+        if given is None:
+            raise BadInput(f"{where}: no grade; give {_allowed()}")
+        yield where, parts[0], parts[-2], given
+
+
+def table_lines(text: str, file: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """(where, cells by column) of each line of a CSV file, as they were before they were shielded."""
+    csv.field_size_limit(min(LARGEST, sys.maxsize))
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        head = [cell.strip() for cell in next(reader, [])]
+        if lacking := [column for column in _NEEDED if column not in head]:
+            raise BadInput(f"{file} line 1: no column {lacking[0]!r}; it has: {', '.join(head) or 'none'}")
+        line = reader.line_num
+        for row in reader:
+            where, line = f"{file} line {line + 1}", reader.line_num
+            if not row:
+                continue
+            if len(row) != len(head):
+                raise BadInput(f"{where}: {len(row)} cells where the first line has {len(head)}")
+            named = dict(zip(head, map(bare, row), strict=True))
+            yield where, {column: named.get(column, "") for column in COLUMNS}
+    except csv.Error as error:
+        raise BadInput(f"{file} line {reader.line_num}: not CSV: {error}") from None
+
+
+def is_own(content: bytes) -> bool:
+    """Return whether a CSV file has the columns of `labels export`, or lacks the columns of other tools'
+    question files.
+    """
+    head = content[:10_000].decode("utf-8", "replace").removeprefix("\ufeff").split("\n", 1)[0]
+    cells = {cell.strip().strip('"').lower() for cell in re.split("[,;\t]", head)}
+    asked = {"query", "question", "user_input", "input", "query text"}
+    return bool(cells & {*_NEEDED, "annotator"}) or not cells & asked
+
+
+def whole(cell: str, column: str, where: str) -> int:
+    """Return a number of 0 or more, 0 for an empty cell."""
+    if not re.fullmatch(r"[0-9]{0,15}", cell.strip()):
+        raise BadInput(f"{where}: {column} {short(cell)}; give a whole number of 0 or more")
+    return int(cell.strip() or 0)
+
+
+def read_grade(cell: str, where: str) -> int | None:
+    """Return a grade, or None for an empty cell."""
+    said = cell.strip()
+    if not said:
+        return None
+    if (found := whole_grade(said)) not in GRADES:
+        raise BadInput(f"{where}: grade {short(said)}; give {_allowed()}")
+    return found
+
+
+def moment(cell: str, where: str) -> str:
+    """Return a time in ISO 8601, or "" for an empty cell."""
+    try:
+        return cell and datetime.fromisoformat(cell).isoformat(timespec="milliseconds")
+    except ValueError:
+        raise BadInput(f"{where}: created {short(cell)}; give a time as 2026-01-31T12:00:00+00:00") from None
+
+
+def _allowed() -> str:
+    return ", ".join(map(str, sorted(GRADES)))

@@ -6,27 +6,37 @@ retrieval test collection"; what no route found stays unjudged.
 
 from __future__ import annotations
 
+import hashlib
 import random
+import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from core.corpus import catalogue
 from core.corpus.corpus import Corpus
 from core.domain.background_job import BackgroundJob, jobs
-from core.domain.errors import BadInput, Unavailable
+from core.domain.errors import BadInput, Unavailable, shortened
 from core.domain.types import Passage, Query, RouteResult, Run
 from core.engine import availability
 from core.engine.request import Request
-from core.evaluation.dataset import UNDECIDED, Question
+from core.evaluation import dataset, sets
+from core.evaluation.dataset import UNDECIDED, Question, Written
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.desk import Desk
-from core.evaluation.labels.origins import NEWEST, id_of
+from core.evaluation.question_formats import column_names
+from core.evaluation.question_rows import ENDINGS, rows
 from core.routes.registry import pick, routes
+from core.store.codec import dumps, to_bytes
 from core.store.labels import Pooled
 
 if TYPE_CHECKING:
+    from core.domain.settings import Settings
     from core.engine.engine import Engine
     from core.engine.job import Job
     from core.evaluation.experiment_store import Evaluation
@@ -340,3 +350,81 @@ def coverage(desk: Desk) -> Coverage:
         finders.count([]),
         tuple(Share(route, found[route], alone[route]) for route in ordered),
     )
+
+
+NEWEST = 1000  # runs that are looked through for questions
+CELL = 200  # characters of a cell in a preview
+
+
+def of_corpus(corpus: str, settings: Settings) -> tuple[Question, ...]:
+    """Return the questions that come with a corpus, of all splits. Raises BadInput if it has none.
+
+    Their labels are not taken over: who judges is not to know them.
+    """
+    origin = catalogue.source(corpus, settings=settings, known_only=True)
+    return sets.read(origin.name, origin.path, split="all").questions
+
+
+def of_file(name: str, content: bytes, columns: Mapping[str, str] | None = None) -> Written:
+    """Read the questions and labels of an uploaded file. Raises BadInput naming the line."""
+    with _saved(name, content) as path:
+        return dataset.written([path], name=name, columns=columns)
+
+
+def first_rows(name: str, content: bytes, count: int) -> tuple[list[str], list[dict[str, str]]]:
+    """Return the columns of an uploaded file and its first rows. Raises BadInput as `of_file`."""
+    with _saved(name, content) as path:
+        found = [*rows(path)]
+    shown = [{key: shortened(str(cell), CELL) for key, cell in row.items()} for _, row in found[:count]]
+    return column_names(found), shown
+
+
+def keep(name: str, content: bytes, settings: Settings) -> Path:
+    """Store an uploaded file of questions in the home folder, so that an evaluation can read it again."""
+    digest = hashlib.sha256(content).hexdigest()[:12]
+    path = settings.home / "questions" / digest / re.sub(r"[^\w.-]+", "-", Path(name).name)[-80:]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+@contextmanager
+def _saved(name: str, content: bytes) -> Iterator[Path]:
+    """Yield the content as a file; errors about it have the name it was uploaded by."""
+    ending = Path(name).suffix.lower()
+    if ending not in ENDINGS:
+        raise BadInput(f"{name!r}: give a file ending in one of {', '.join(ENDINGS)}")
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / f"questions{ending}"
+        path.write_bytes(content)
+        try:
+            yield path
+        except BadInput as error:
+            raise BadInput(str(error).replace(str(path), name)) from None
+
+
+def of_lines(text: str) -> tuple[Question, ...]:
+    """Read pasted questions, one a line; each once."""
+    asked = dict.fromkeys(" ".join(line.split()) for line in text.splitlines())
+    return tuple(Question(id_of(Query(one)), Query(one)) for one in asked if one)
+
+
+def about(written: Written) -> list[str]:
+    """Describe how a file was read, before its labels are matched to a corpus."""
+    some = sum(bool(entries) for entries in written.evidence.values())
+    read = f"Read as {written.format}: {len(written.questions):,} questions, {some:,} with labels"
+    return [*([read] if written.format else []), *written.remarks]
+
+
+def of_sessions(store: Store, corpus: str) -> tuple[Question, ...]:
+    """Return the questions of a corpus' newest `NEWEST` runs, each with its conversation once, the newest
+    first. The id is a hash of both, so it is the same wherever the question is asked again.
+    """
+    asked = store.asked(corpus, NEWEST)
+    return tuple(Question(id_of(query), query) for query in asked if query.text.strip())
+
+
+def id_of(query: Query) -> str:
+    """Return the id of a question that was asked, made of its text and the turns before it."""
+    whole = dumps([query.text, *([turn.role, turn.text] for turn in query.history)])
+    return "asked-" + hashlib.sha256(to_bytes(whole)).hexdigest()[:12]

@@ -10,8 +10,8 @@ from functools import partial
 from core.evaluation.diff.evaluations import cause, moved
 from core.evaluation.diff.questions import QuestionDiff
 from core.evaluation.finding import count
-from core.evaluation.release.against import Against, failures
 from core.evaluation.release.gate import Decision
+from core.evaluation.release.snapshot import Against, failures
 from core.evaluation.templating import markdown, render
 
 LIMIT = 65_536  # characters of a comment on GitHub

@@ -9,10 +9,9 @@ from typing import Literal
 from xml.etree import ElementTree as ET
 
 from core.evaluation.diff.evaluations import passage_change
-from core.evaluation.release import text as words
-from core.evaluation.release.against import Against
-from core.evaluation.release.checks import SHOWN
-from core.evaluation.release.gate import Decision
+from core.evaluation.release.gate import SHOWN, Decision
+from core.evaluation.release.snapshot import Against
+from core.evaluation.templating import say
 
 State = Literal["passed", "failed", "skipped"]
 
@@ -55,11 +54,11 @@ def junit(decision: Decision, against: Against | None = None) -> str:
 
 
 def _decision(decision: Decision) -> Iterator[Case]:
-    yield Case("a route passes", _passed(decision.chosen is not None), "\n".join(words.every(decision)))
+    yield Case("a route passes", _passed(decision.chosen is not None), "\n".join(decision.sentences))
     route = decision.of(decision.shown)
     for check in route.checks:
-        why = f"{route.title} ({route.route}): {SHOWN.get(check.state, check.state)}. {words.missing(check)}"
-        limit = words.limit(check)
+        limit, missing = (say(f"decision.{name}", check) for name in ("limit", "missing"))
+        why = f"{route.title} ({route.route}): {SHOWN.get(check.state, check.state)}. {missing}"
         name = f"{route.route}: {check.name}{f', {limit}' if limit else ''}"
         yield Case(name, _passed(check.state == "passed"), why)
 

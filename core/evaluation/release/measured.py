@@ -10,8 +10,8 @@ from math import floor, inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.analysis.latency_percentiles import NEEDED
 from core.analysis.metrics import ANSWERS, KNOWN, METRICS
+from core.analysis.timeline import NEEDED
 from core.domain.errors import BadInput
 from core.domain.types import Run
 from core.evaluation import comparison, costs, experiment_store, scoring
@@ -234,15 +234,6 @@ class Measured:
         """Compare every route with the baseline in every kind of question; None if neither the questions'
         values nor figures by kind are known.
         """
-        if metric not in self._losses:
-            self._losses[metric] = self._lost(metric)
-        return self._losses[metric]
-
-    @cached_property
-    def _losses(self) -> dict[str, tuple[Difference, ...] | None]:
-        return {}
-
-    def _lost(self, metric: str) -> tuple[Difference, ...] | None:
         values = self.values(metric)
         if values is not None:
             return comparison.losses(values, self.kinds(), self.baseline)

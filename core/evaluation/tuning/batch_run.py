@@ -10,24 +10,27 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from core.analysis.metrics import by_question, titled
-from core.analysis.run_view import below, top
+from core.analysis.run_view import Recorded, below, gradings, recorded, top
 from core.analysis.what_if.fusion import Changes, ReplayedFusion, counterpart, outcome, recompute
+from core.analysis.what_if.grading import GradingCase, finite
 from core.corpus import catalogue
 from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import BadInput, Unavailable
 from core.domain.needs import Need
+from core.domain.outputs import Decision, Grading, WebGrades
 from core.domain.program import COMMAND
 from core.domain.types import Hit, Passage, RouteResult, Scored
 from core.engine import availability
 from core.engine.request import Request
 from core.evaluation import comparison, sets
+from core.evaluation.dataset import LabelledSet
 from core.evaluation.finding import Finding, compared
 from core.routes.registry import pick
+from core.steps.evaluate import Act, act
 
 if TYPE_CHECKING:
     from core.engine.engine import Engine
     from core.engine.job import Job
-    from core.evaluation.dataset import LabelledSet
 
 SHOWN = ("ndcg@10", "recall@10", "recall@100", "mrr@10")
 DEPTH = 100  # no metric shown looks further
@@ -247,3 +250,52 @@ def _measured(survey: BatchRun, rankings: Mapping[str, Scored]) -> dict[str, Map
     labelled = survey.labelled
     judged = {id: labelled.judged(id) for id in rankings}
     return dict(by_question(judged, rankings, relevant_from=labelled.relevant_from)) if rankings else {}
+
+
+SPENT = ("replace it by the web", "knowledge gap")  # actions that go on without the passages graded
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """The questions that count, and how many were left out: `unlabelled` ones say neither that a passage is
+    relevant nor that none is; for the `ungraded` ones there are no grades.
+    """
+
+    cases: tuple[GradingCase, ...]
+    unlabelled: int
+    ungraded: int
+
+
+def graded(labelled: LabelledSet, results: Mapping[str, RouteResult], step: str) -> Graded:
+    """Return what the step named `step` graded for each question of `labelled`; `results` by question id."""
+    cases, unlabelled, ungraded = [], 0, 0
+    for question in labelled.questions:
+        if not labelled.labelled(question.id) and question.answerable is not False:
+            unlabelled += 1
+            continue
+        result = results.get(question.id)
+        found = [] if result is None else [one for one in gradings(result) if one.span.name == step]
+        if not found:
+            ungraded += 1
+            continue
+        grades = labelled.qrels.get(question.id, {})
+        relevant = {id for id, grade in grades.items() if grade >= labelled.relevant_from}
+        judged = found[0].output.grades
+        present = any(one.id in relevant for one in judged)
+        cases.append(GradingCase(question.id, finite(judged), present, question.split))
+    return Graded(tuple(cases), unlabelled, ungraded)
+
+
+def follows(result: RouteResult, grading: Recorded[Grading], verdict: Grading) -> Act | None:
+    """Return the route's action on `verdict` if it acted on this grading, or None if it did not.
+
+    A route that trusted its search never asked beyond: what that would bring is not known, and taken to be
+    there and to be trusted.
+    """
+    for span in result.spans:
+        acted = any(link.arg == "verdict" and link.span == grading.span.id for link in span.links)
+        if acted and isinstance(span.output, Decision):
+            given = {link.span for link in span.links if link.arg == "web"}  # the web results it acted on
+            web = [one.output.grades for one in recorded(result.spans, WebGrades) if one.span.id in given]
+            return act(verdict, str(span.args.get("lack", "")), web[0] if web else None)
+    return None

@@ -65,10 +65,10 @@ class Target:
     step: str
     name: str
     unit: Unit
-    acts: Acts
     act: str
-    positive: str
-    probability: bool
+    positive: str = RELEVANT
+    acts: Acts = "from"
+    probability: bool = False
     by_settings: bool = False
     cases: list[Judged] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)  # reason -> how many of the unit
@@ -118,31 +118,30 @@ class _Asked:
         self,
         span: Span,
         name: str,
-        unit: Unit,
         threshold: float,
         judged: Iterable[tuple[float, bool]],
         left_out: Mapping[str, int],
-        *,
-        act: str,
-        positive: str = RELEVANT,
-        acts: Acts = "from",
-        probability: bool = False,
-        by_settings: bool = False,
+        **about: Any,
     ) -> Target:
-        """Return a threshold of a step with the cases of this question."""
-        cases = [Judged(self.question.id, score, right) for score, right in judged]
-        reasons = Counter({why: n for why, n in left_out.items() if n})
-        of = (self.result.route, span.name, name, unit, acts, act, positive, probability, by_settings)
-        return Target(*of, cases, reasons, Counter([threshold]), span)
+        """Return a threshold of a step with the cases of this question; `about` are further fields."""
+        return Target(
+            self.result.route,
+            span.name,
+            name,
+            cases=[Judged(self.question.id, score, right) for score, right in judged],
+            left_out=Counter({why: n for why, n in left_out.items() if n}),
+            stored=Counter([threshold]),
+            span=span,
+            **about,
+        )
 
     def single(
         self, span: Span, name: str, threshold: float, score: float | None, right: bool | str, **about: Any
     ) -> Target:
         """Return a threshold with one score a question; `right` is the reason if that is not known."""
-        if isinstance(right, bool) and score is not None:
-            return self.target(span, name, "question", threshold, [(score, right)], {}, **about)
-        why = right if isinstance(right, str) else NO_GRADE
-        return self.target(span, name, "question", threshold, (), {why: 1}, **about)
+        judged = [(score, right)] if isinstance(right, bool) and score is not None else []
+        left_out = {} if judged else {right if isinstance(right, str) else NO_GRADE: 1}
+        return self.target(span, name, threshold, judged, left_out, unit="question", **about)
 
 
 def found(
@@ -199,10 +198,10 @@ def _graded(asked: _Asked) -> Iterator[Target]:
             yield asked.target(
                 step.span,
                 "high",
-                "passage",
                 one.high,
                 [(value, asked.relevant(id)) for id, value in values] if asked.known else (),
                 {NO_GRADE: len(one.grades) - len(values)} if asked.known else {UNLABELLED: len(one.grades)},
+                unit="passage",
                 act="a passage counts as relevant",
                 probability=True,
             )
@@ -268,10 +267,10 @@ def _floored(asked: _Asked) -> Iterator[Target]:
         yield asked.target(
             near.span,
             "floor",
-            "passage",
             near.output.floor or 0.0,
             [(score, asked.relevant(id)) for id, score in cosines.items()] if asked.known else (),
             {} if asked.known else {UNLABELLED: len(cosines)},
+            unit="passage",
             act="a passage passes the filter",
         )
 
@@ -294,10 +293,10 @@ def _stripped(asked: _Asked) -> Iterator[Target]:
         yield asked.target(
             one.span,
             "floor",
-            "strip",
             floor,
             judged,
             {BEST: best} if asked.quotes else {NO_QUOTE: len(one.output.sentences)},
+            unit="strip",
             act="a piece passes the filter",
             positive="it contains a labelled quote or is part of one",
         )

@@ -64,8 +64,8 @@ def test_what_a_route_found_and_who_repairs_it_at_the_lowest_time():
     assert (poor.found, poor.of, poor.best, poor.well) == (0, 2, 3, False)
     assert [id for id, _ in poor.lost] == ["a", "b"]
     assert poor.repair.route == "quick", "both have all; it has its ranking sooner"
-    assert poor.advice == "Quick has all 2 in its top 2 (ranking in 20 ms)."
-    assert found["half"].advice == "Quick has it in its top 2 (ranking in 20 ms)."
+    assert poor.advice == "Quick has 2 of 2 in its top 2 (ranking in 20 ms)."
+    assert found["half"].advice == "Quick has 1 of 1 in its top 2 (ranking in 20 ms)."
     assert found["quick"].well
     assert found["quick"].repair is None
     assert list(found) == ["poor", "half", "quick", "slow"], "worst first"
@@ -96,7 +96,7 @@ def test_the_step_to_blame_lost_most():
     one = diagnosed(run_of(made("r", "xyab", spans=spans)), {"a": 2, "b": 2, "c": 2})["r"]
     assert (one.blamed.kind, one.blamed.step.name, one.there) == ("reranked away", "rerank", 2)
     assert one.advice == (
-        "No route in this run has any of them in its top 2. The top 5 of this route has one."
+        "No route in this run has a lost passage in its top 2. The top 5 of this route has one."
         " Before “rerank”, it was at rank 1. “search” for “why” has it at rank 1 in R."
     )
 
@@ -105,8 +105,8 @@ def test_advice_where_nothing_holds_it_claims_no_more():
     run = run_of(made("r", "xy"), history=(Turn("user", "before"),))
     one = diagnosed(run, {"z": 3})["r"]
     assert one.advice == (
-        "No route in this run has it in its top 2. No list in this run contains it: only a different search"
-        " can find it. The question is a follow-up, and no route in this run rewrote it."
+        "No route in this run has a lost passage in its top 2. No list in this run contains it: only a"
+        " different search can find it. The question is a follow-up, and no route in this run rewrote it."
     )
 
 

@@ -6,8 +6,7 @@ from collections import Counter
 
 import pytest
 
-from core.analysis.diagnosis import diagnose
-from core.analysis.diagnosis_text import blamed, passage_report
+from core.analysis.diagnosis import blamed, diagnose, passage_report
 from core.analysis.passage_trace import PassageTrace
 from core.corpus.enrichments import store
 from core.domain.outputs import Fusion, Merging, Search

@@ -32,9 +32,8 @@ def test_routes_are_told_by_what_they_found():
         ("late", 0, 6),
         ("none", 0, None),
     ]
-    assert (
-        headline(run, GOLD, 5) == "Early has 2 of 2 relevant passages in the top 5; Late and None have none."
-    )
+    told = headline(run, GOLD, 5)
+    assert told == "Relevant passages in the top 5, of 2: 2 in Early; 0 in Late, None."
     assert [result.route for result in arranged(run, GOLD, 5).results] == ["early", "late", "none"]
 
 

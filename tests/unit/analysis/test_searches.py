@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from core.analysis.query_tree import MAX_TREE_TEXTS, tree
 from core.analysis.searches import (
+    MAX_TREE_TEXTS,
     changed,
     finds,
     found_in,
@@ -14,6 +14,7 @@ from core.analysis.searches import (
     searched_keys,
     searches,
     standing_for,
+    tree,
     written,
 )
 from core.domain.outputs import NOTHING, Decision, Embedding, Rewrite, SampleSearches, Search, ShortAnswer

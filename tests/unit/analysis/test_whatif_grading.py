@@ -33,7 +33,7 @@ from core.domain.outputs import NOTHING, Decision, Grading, PassageGrade, Round,
 from core.domain.types import Query, RouteResult, Span
 from core.engine.request import Request
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.tuning.labelled_grades import follows, graded
+from core.evaluation.tuning.batch_run import follows, graded
 from core.routes.registry import routes
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.runs import make_run
@@ -352,12 +352,12 @@ def test_a_tally_worked_by_hand():
     assert found.recall == pytest.approx(1 / 3)
     assert found.lost == pytest.approx(1 / 3)
     words = tally_in_words(found, len(CASES))
-    assert "2 of 7 questions as correct, 2 as ambiguous and 3 as incorrect" in words
-    assert "1 (50%) have a relevant graded passage" in words
+    assert "of 7 questions: 2 correct, 2 ambiguous, 3 incorrect." in words
+    assert "at 1 of those decided correct" in words
     lower = tally(CASES, 0.2, 0.4)
     assert (lower.counts["correct"], lower.right) == (3, 2)
-    assert "+1 correct, -1 ambiguous; precision 0.50 → 0.67, recall 0.33 → 0.67" in tally_change(found, lower)
-    assert "like the stored ones" in tally_change(found, tally(CASES, 0.2, 0.91))
+    told = tally_change(found, lower)
+    assert "+1 correct, -1 ambiguous, +0 incorrect; precision 0.50 → 0.67, recall 0.33 → 0.67" in told
     empty = tally((), 0.2, 0.9)
     assert (empty.precision, empty.recall, empty.lost) == (None, None, None)
     assert tally_in_words(empty, 0) == "There are no questions to count."
@@ -418,20 +418,20 @@ def test_the_first_words_tell_dropped_and_wrongly_trusted_passages():
     run = replace(run, results=(*run.results[:-1], replace(run.results[-1], hits=left)))
     lines = findings(run, {ids[4]: 3, ids[0]: 0})
     assert len(lines) == 2
-    assert "“grade and decide” graded 1 labelled passage that is not in the final ranking" in lines[0]
+    assert "“grade and decide” graded 1 labelled passages (" in lines[0]
     assert "(0.080)" in lines[0]
-    assert "trusted 1 wrong passage (1 labelled grade 0)" in lines[1]
+    assert "0 of 1 have no label" in lines[1]
     assert "(0.940)" in lines[1]
-    assert "1 without a label" in findings(run, {ids[4]: 3})[1]
+    assert "1 of 1 have no label" in findings(run, {ids[4]: 3})[1]
     assert findings(run, {ids[0]: 3, ids[3]: 2, ids[4]: 1}) == []
     assert findings(run, {}) == []
     never = findings(run, {"elsewhere": 3})[0]
-    assert never.endswith("“grade and decide” graded 0 of 1 relevant passage.")
+    assert never.endswith("“grade and decide” graded none of 1 relevant passages.")
     twice = replace(
         run, results=(replace(run.results[-1], spans=run.results[-1].spans + run.results[-1].spans),)
     )
     assert findings(twice, {"elsewhere": 3})[0].endswith("The same in 2 steps.")
-    assert held(run) == "1 route graded 5 passages in 1 step."
+    assert held(run) == "Graded passages: 5, in 1 steps of 1 routes."
     assert held(replace(run, results=run.results[:1])) == "No route in this run graded passages."
 
 

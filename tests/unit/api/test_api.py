@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import core.api
-from core.analysis.diagnosis_text import headline
+from core.analysis.diagnosis import headline
 from core.api import (
     BadInput,
     Comparison,

@@ -18,8 +18,8 @@ from core.domain.types import Query, Turn
 from core.evaluation import experiment_store
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.gate import decide
-from core.evaluation.release.ladder import climb
 from core.evaluation.release.measured import of_evaluation
+from core.evaluation.release.report import climb
 from core.evaluation.spec import Spec
 from core.routes import registry
 from tests.unit.cli.test_cli import beir, call, engine, one_error  # noqa: F401 - fixtures

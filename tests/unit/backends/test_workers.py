@@ -639,7 +639,7 @@ def test_term_weights_by_workers_are_the_same(home, tmp_path):
 
 
 def test_a_sweep_by_workers_gives_the_same_rankings(engine, tmp_path):
-    from core.evaluation.tuning import sweep_run
+    from core.evaluation.tuning import sweep
     from core.evaluation.tuning.sweep_subject import subject
 
     folder = tmp_path / "evaluation"
@@ -648,7 +648,7 @@ def test_a_sweep_by_workers_gives_the_same_rankings(engine, tmp_path):
     todo = {(0.3,): list(about.way.results), (0.9,): list(about.way.results)}
     found = []
     for at in (None, WorkPlace(2)):
-        running = sweep_run.Running(engine, about)
+        running = sweep.Running(engine, about)
         running.ask(todo, at)
         assert running.wait(120)
         assert running.error is None

@@ -230,10 +230,10 @@ def test_labels_are_their_accounts(store):
         desk.judge(store, "set", replace(grade, annotator=ANN.account))
     other = Person("eve@example.org", "editor")
     with acting(other), pytest.raises(NotAllowed, match="deleting what others made"):
-        desk.delete(store, "set")
+        desk.set_deleted(store, "set", True)
     with acting(CAT):
         assert exchange.qrels(desk.load(store, "set")) == b"q 0 a.md:0-9 3\n"
-        desk.delete(store, "set")
+        desk.set_deleted(store, "set", True)
     assert store.maker("label set deleted", "set") == CAT.account
 
 

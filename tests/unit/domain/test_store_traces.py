@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.analysis.latency_percentiles import by_route, by_step, usage
+from core.analysis.timeline import by_route, by_step, usage
 from core.domain.errors import BadInput
 from core.domain.outputs import NOTHING
 from core.domain.types import Span, Tokens

@@ -186,7 +186,7 @@ def test_the_name_of_a_set_over_another_corpus_or_a_deleted_one_is_refused(store
     desks.create(store, "taken", "elsewhere", [Question("q", Query("one"))])
     with pytest.raises(BadInput, match="over corpus elsewhere, not tiny; give another name"):
         report(store, "taken", said(run, first[0]))
-    desks.delete(store, "taken")
+    desks.set_deleted(store, "taken", True)
     with pytest.raises(BadInput, match="'taken' was deleted"):
         report(store, "taken", said(run, first[0]))
 

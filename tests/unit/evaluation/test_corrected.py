@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.evaluation.judge.corrected import corrected
+from core.evaluation.judge.filling import corrected
 from core.evaluation.statistics import mean_interval
 
 VALUES = st.lists(st.floats(0, 1), min_size=3, max_size=30)

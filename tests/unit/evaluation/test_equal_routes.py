@@ -8,14 +8,11 @@ from core.cli.figures import figures_text
 from core.domain.errors import BadInput
 from core.evaluation import comparison, leaderboard, statistics, text
 from core.evaluation.comparison import differences
-from core.evaluation.release.against import compare
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.gate import decide
-from core.evaluation.release.ladder import climb
 from core.evaluation.release.measured import of_evaluation, of_figures
-from core.evaluation.release.report import report
-from core.evaluation.release.snapshot import read, snapshot
-from core.evaluation.release.text import every
+from core.evaluation.release.report import climb, report
+from core.evaluation.release.snapshot import compare, read, snapshot
 from core.evaluation.report import page
 from tests.released import evaluation, failed, figures_of, labelled, outcome
 
@@ -135,7 +132,7 @@ def test_the_gate_ships_the_simpler_and_names_the_other(twins):
     assert decision.nearest in ("dense", "parent")
     assert len(decision.verdict.pairs) <= 1
     assert decision.document()["equal"][1]["others"] == ("mmr",)
-    words = " ".join(every(decision))
+    words = " ".join(decision.sentences)
     assert "MMR" in words or "mmr" in words
     assert "is the candidate, the simplest by fewer model calls" in words
     assert "returned the same rankings" in report(measured, decision, kind="markdown")
@@ -162,7 +159,7 @@ def test_a_planned_comparison_is_with_the_baseline_alone(twins):
     assert [one.route for one in decision.candidates] == ["bm25", "rerank"]
     assert decision.planned == ("rerank",)
     assert {loss.route for loss in decision.losses} == {"rerank"}
-    assert "Planned comparison: Hybrid + rerank with BM25." in " ".join(every(decision))
+    assert "Planned comparison: Hybrid + rerank with BM25." in " ".join(decision.sentences)
     for wrong in ([], ["nobody"]):
         with pytest.raises(BadInput, match="was not measured; there are: bm25, mmr"):
             of_evaluation(twins).planned(wrong)

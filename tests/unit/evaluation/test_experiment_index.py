@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from core.analysis.latency_percentiles import Latency
+from core.analysis.timeline import Latency
 from core.domain.types import Query
 from core.evaluation import background, leaderboard
 from core.evaluation import text as sentences

@@ -12,7 +12,7 @@ from core.domain.errors import BadInput
 from core.domain.types import Passage, Query
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels import label_next, queue
+from core.evaluation.labels import label_next
 from core.evaluation.labels.final import final
 from core.evaluation.outcome import Outcome
 from core.store import Store
@@ -109,10 +109,10 @@ def test_the_queue_is_made_of_the_evaluation_and_keeps_its_labels(made, store):
     assert dict(desk.pool["q1"]["x"].found) == {"bm25": 1, "dense": 3}
     first = label_next.order(desk, made, "bm25", "dense")
     assert first == ("q3", "q1")
-    order = queue.order(desk, "me", first)
+    order = label_next.order_for(desk, "me", first)
     assert [pair[0] for pair in order[:7]] == ["q3"] * 4 + ["q1"] * 3
     assert order[6] == ("q1", "g")  # judged already: the last of its question
-    assert set(order) == set(queue.order(desk, "me"))
+    assert set(order) == set(label_next.order_for(desk, "me"))
     assert label_next.begin(store, made, "bm25", "dense", Corpus())[0] == name  # made once
 
 

@@ -12,12 +12,11 @@ from core.domain.types import Passage, Query, Turn
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import final as listing
-from core.evaluation.labels import origins
-from core.evaluation.labels.agreement import landis_koch
+from core.evaluation.labels import pool
 from core.evaluation.labels.desk import caught_up
-from core.evaluation.labels.final import Tied, final
+from core.evaluation.labels.final import Tied, final, landis_koch
+from core.evaluation.labels.label_next import onward
 from core.evaluation.labels.pool import Share, coverage
-from core.evaluation.labels.queue import onward
 from core.store import Store
 from core.store.labels import Judgement, Pooled
 from tests.runs import make_run
@@ -191,23 +190,23 @@ def test_questions_of_sessions_come_once_each_with_their_conversation(store):
     for run in runs:
         store.save(run)
     assert store.flush()
-    found = origins.of_sessions(store, "tiny")
+    found = pool.of_sessions(store, "tiny")
     assert {one.query for one in found} == {first.query, bare, told}
     assert len({one.id for one in found}) == 3
     store.delete("c")
-    again = origins.of_sessions(store, "tiny")
+    again = pool.of_sessions(store, "tiny")
     assert {one.query for one in again} == {first.query, told}
     assert {one.id for one in again} < {one.id for one in found}
-    assert origins.of_sessions(store, "nowhere") == ()
+    assert pool.of_sessions(store, "nowhere") == ()
 
 
 def test_questions_of_a_file_name_the_file_and_line_of_what_is_broken():
-    made = origins.of_file("mine.JSONL", b'{"id": 7, "text": "Why?", "answer": "So.", "split": "dev"}\n')
+    made = pool.of_file("mine.JSONL", b'{"id": 7, "text": "Why?", "answer": "So.", "split": "dev"}\n')
     assert made.questions == (
         Question("7", Query("Why?"), split="dev", answer="So.", answers=("So.",), answerable=True),
     )
-    assert origins.of_file("mine.csv", b"id,text\n1,Why?\n").questions[0].query == Query("Why?")
+    assert pool.of_file("mine.csv", b"id,text\n1,Why?\n").questions[0].query == Query("Why?")
     with pytest.raises(BadInput, match=r"^mine\.csv line 3: .*no 'text'"):
-        origins.of_file("mine.csv", b"id,text\n1,Why?\n2,\n")
+        pool.of_file("mine.csv", b"id,text\n1,Why?\n2,\n")
     with pytest.raises(BadInput, match=r"'mine\.xlsx': give a file ending in one of \.jsonl, "):
-        origins.of_file("mine.xlsx", b"")
+        pool.of_file("mine.xlsx", b"")

@@ -11,7 +11,7 @@ from sklearn.metrics import cohen_kappa_score
 from core.domain.types import Passage, Query
 from core.evaluation import statistics
 from core.evaluation.dataset import Question
-from core.evaluation.labels import agreement, queue
+from core.evaluation.labels import final, label_next
 from core.evaluation.labels.desk import Desk
 from core.store.labels import Judgement, LabelSet, Pooled
 
@@ -43,7 +43,7 @@ def test_kappa_equals_the_table_worked_by_hand():
     pairs = [(i, j) for i, row in enumerate(TABLE) for j, count in enumerate(row) for _ in range(count)]
     first = {("q", str(n)): i for n, (i, _) in enumerate(pairs)}
     second = {("q", str(n)): j for n, (_, j) in enumerate(pairs)}
-    found = agreement.agree("Ann", first, "Bob", second)
+    found = final.agree("Ann", first, "Bob", second)
     assert (found.n, found.confusion) == (50, TABLE)
     assert found.observed == pytest.approx(36 / 50)
     # by chance: (25*23 + 12*13 + 6*8 + 7*6) / 50^2 = 821 / 2500
@@ -60,7 +60,7 @@ def test_kappa_equals_the_table_worked_by_hand():
 def test_kappa_equals_scikit_learns_where_it_is_defined(pairs):
     first = {("q", str(n)): i for n, (i, _) in enumerate(pairs)} | {("q", "only Ann"): 3}
     second = {("q", str(n)): j for n, (_, j) in enumerate(pairs)} | {("q", "only Bob"): 0}
-    found = agreement.agree("Ann", first, "Bob", second)
+    found = final.agree("Ann", first, "Bob", second)
     ours = (found.kappa, found.linear, found.quadratic)
     assert found.n == len(pairs)
     if len({grade for pair in pairs for grade in pair}) == 1:
@@ -94,19 +94,19 @@ def test_the_interval_of_kappa_is_that_of_scikit_learns_kappa_over_drawn_questio
     expected = bootstrap(
         (range(40),), kappa, vectorized=False, n_resamples=300, method="percentile", rng=statistics.SEED
     ).confidence_interval
-    assert agreement.interval.__wrapped__(tuple(both)) == pytest.approx(tuple(expected))
+    assert final.interval.__wrapped__(tuple(both)) == pytest.approx(tuple(expected))
 
 
 @pytest.mark.filterwarnings("ignore:The BCa confidence interval")
 def test_an_interval_of_kappa_needs_two_questions_and_grades_that_differ():
-    assert agreement.interval((("q", 1, 2), ("q", 3, 3))) is None
-    assert agreement.interval((("a", 1, 1), ("b", 1, 1))) is None
+    assert final.interval((("q", 1, 2), ("q", 3, 3))) is None
+    assert final.interval((("a", 1, 1), ("b", 1, 1))) is None
     alone = (("a", 0, 0), ("b", 3, 3))  # some resamples hold one grade alone
-    assert agreement.interval(alone) is None
+    assert final.interval(alone) is None
 
 
 def test_nothing_in_common_is_undefined_and_says_why():
-    found = agreement.between(desk(*grades("Ann", {"a": 1}), *grades("Bob", {"b": 1})))
+    found = final.between(desk(*grades("Ann", {"a": 1}), *grades("Bob", {"b": 1})))
     assert [(a.first, a.second, a.n, a.observed, a.kappa) for a in found] == [("Ann", "Bob", 0, None, None)]
     assert found[0].why == "no passage was graded by both"
 
@@ -120,13 +120,13 @@ def test_cannot_tell_and_later_are_no_grades_and_models_are_apart():
         *grades("import", {"a": 2}, "import"),
         *grades("model:m", {"a": 2, "b": 1, "c": 3, "d": 3}, "model"),
     )
-    found = agreement.between(made)
+    found = final.between(made)
     assert [(a.first, a.second, a.n) for a in found] == [
         ("Ann", "Bob", 2),
         ("Ann", "import", 1),
         ("Bob", "import", 1),
     ]
-    apart = agreement.suggestions(made)
+    apart = final.suggestions(made)
     assert [(a.first, a.second, a.n, a.observed) for a in apart] == [
         ("model:m", "final grade", 3, pytest.approx(2 / 3)),  # median of 3, 1, 2 is 2; 1 of 1, 1; 0
         ("model:m", "Ann", 3, pytest.approx(1 / 3)),
@@ -142,7 +142,7 @@ def test_disagreements_come_furthest_first_and_settled_ones_last():
         *grades("model:m", {"d": 3}, "model"),
         ("q1", "c", "Ann", "adjudication", "grade", 3),
     )
-    found = agreement.disagreements(made)
+    found = final.disagreements(made)
     assert [(d.passage, d.distance, d.adjudication is not None) for d in found] == [
         ("b", 2, False),
         ("a", 1, False),
@@ -158,27 +158,29 @@ MANY = tuple(f"p{n:02}" for n in range(30))
 
 def test_the_order_is_stable_complete_and_each_annotators_own():
     made = desk(passages=MANY, questions=("q2", "q1"))
-    order = queue.order(made, "Ann")
-    assert order == queue.order(desk(passages=MANY[::-1], questions=("q2", "q1")), "Ann")
+    order = label_next.order_for(made, "Ann")
+    assert order == label_next.order_for(desk(passages=MANY[::-1], questions=("q2", "q1")), "Ann")
     assert [q for q, _ in order] == ["q2"] * 30 + ["q1"] * 30
     assert sorted(order) == sorted((q, p) for q in ("q1", "q2") for p in MANY)
     first, second = [p for _, p in order[:30]], [p for _, p in order[30:]]
     assert first != second
-    assert first != [p for _, p in queue.order(made, "Bob")[:30]]
-    assert first != [p for _, p in queue.order(desk(passages=MANY, questions=("q2",), name="b"), "Ann")]
+    assert first != [p for _, p in label_next.order_for(made, "Bob")[:30]]
+    assert first != [
+        p for _, p in label_next.order_for(desk(passages=MANY, questions=("q2",), name="b"), "Ann")
+    ]
     assert first not in (sorted(first), sorted(first, reverse=True))
 
 
 def test_a_passage_found_later_does_not_change_the_order_of_the_others():
-    before = [p for _, p in queue.order(desk(passages=MANY[:20]), "Ann")]
-    after = [p for _, p in queue.order(desk(passages=MANY), "Ann")]
+    before = [p for _, p in label_next.order_for(desk(passages=MANY[:20]), "Ann")]
+    after = [p for _, p in label_next.order_for(desk(passages=MANY), "Ann")]
     assert [p for p in after if p in MANY[:20]] == before
 
 
 def test_the_order_tells_nothing_of_the_rank():
     """Over many questions each of the ranks comes first about equally often."""
     questions = tuple(f"q{n}" for n in range(600))
-    order = queue.order(desk(passages=("a", "b", "c"), questions=questions), "Ann")
+    order = label_next.order_for(desk(passages=("a", "b", "c"), questions=questions), "Ann")
     first = [p for _, p in order[::3]]
     assert all(150 < first.count(p) < 250 for p in "abc")
 
@@ -193,9 +195,9 @@ def test_counts_of_an_annotator_add_up():
         ("q2", "d", "Ann", "adjudication", "grade", 0),
     ]
     made = desk(*said, questions=("q1", "q2"))
-    by, whole = queue.progress(made, "Ann")
-    assert by == {"q1": queue.Progress(1, 0, 2, 1), "q2": queue.Progress(0, 1, 0, 3)}
-    assert whole == queue.Progress(1, 1, 2, 4)
+    by, whole = label_next.progress(made, "Ann")
+    assert by == {"q1": label_next.Progress(1, 0, 2, 1), "q2": label_next.Progress(0, 1, 0, 3)}
+    assert whole == label_next.Progress(1, 1, 2, 4)
     assert (whole.total, whole.done) == (8, False)
-    assert queue.progress(desk(), "Ann")[1] == queue.Progress(left=4)
-    assert queue.Progress(3, 1).done
+    assert label_next.progress(desk(), "Ann")[1] == label_next.Progress(left=4)
+    assert label_next.Progress(3, 1).done

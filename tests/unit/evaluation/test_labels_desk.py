@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -205,19 +206,19 @@ def test_a_set_that_cannot_be_made_is_refused_by_name(store, given, told):
 
 def test_a_deleted_set_comes_back_whole(store):
     desks.judge(store, "set", said())
-    desks.delete(store, "set")
+    desks.set_deleted(store, "set", True)
     assert (desks.sets(store), [one.name for one in desks.sets(store, deleted=True)]) == ((), ["set"])
-    for call in (desks.load, desks.delete, desks.version):
+    for call in (desks.load, partial(desks.set_deleted, deleted=True), desks.version):
         with pytest.raises(BadInput, match="was deleted"):
             call(store, "set")
     with pytest.raises(BadInput, match="was deleted"):
         desks.judge(store, "set", said())
     with pytest.raises(BadInput, match="was deleted; restore it"):
         desks.create(store, "set", "tiny", QUESTIONS)
-    desks.undelete(store, "set")
+    desks.set_deleted(store, "set", False)
     assert current(store) == [("q1", "a:1", "Ann", "person", "grade", 2)]
     with pytest.raises(BadInput, match="is not deleted"):
-        desks.undelete(store, "set")
+        desks.set_deleted(store, "set", False)
     with pytest.raises(BadInput, match="no label set 'other'; there are: set"):
         desks.load(store, "other")
 

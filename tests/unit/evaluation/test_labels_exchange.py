@@ -13,7 +13,7 @@ from core.domain.types import Passage, Query
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import exchange
-from core.evaluation.labels.csv_format import COLUMNS, bare, shielded
+from core.evaluation.labels.exchange import COLUMNS, bare, shielded
 from core.evaluation.labels.final import final, labelled_set
 from core.evaluation.outcome import Outcome
 from core.evaluation.question_folder import read_qrels

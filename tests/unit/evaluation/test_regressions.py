@@ -25,7 +25,6 @@ from core.evaluation.release.gate import decide
 from core.evaluation.release.measured import of_evaluation
 from core.evaluation.release.regressions import Regressions, checked, regressed
 from core.evaluation.release.report import report as written
-from core.evaluation.release.text import every
 from core.store import Store
 from tests.fakes import FakeEngine
 from tests.released import evaluation, failed, outcome
@@ -248,7 +247,7 @@ def test_what_cannot_be_told_is_named_and_does_not_fail(main_evaluation):
         decide(of_evaluation(main_evaluation), Criteria()), regressions=Regressions("set", "bm25", 10, (row,))
     )
     assert not decision.broken
-    assert "1 cannot be determined" in " ".join(every(decision))
+    assert "1 cannot be determined" in " ".join(decision.sentences)
 
 
 def test_sets_without_a_graded_passage_can_be_evaluated_by_their_answers(engine, monkeypatch):

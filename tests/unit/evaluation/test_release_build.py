@@ -14,14 +14,13 @@ from markdown_it import MarkdownIt
 
 from core.api import BadInput, gate
 from core.cli import main
-from core.evaluation.release.against import compare
 from core.evaluation.release.comment import CUT, LIMIT, code, comment, safe
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.gate import decide
 from core.evaluation.release.junit import junit
 from core.evaluation.release.measured import of_evaluation
 from core.evaluation.release.regressions import Regression, Regressions
-from core.evaluation.release.snapshot import read, snapshot
+from core.evaluation.release.snapshot import compare, read, snapshot
 from tests.released import MODES, evaluation, failed, labelled, outcome
 from tests.runs import HOSTILE
 

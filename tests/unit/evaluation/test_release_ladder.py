@@ -13,8 +13,9 @@ from core.evaluation.experiment_store import Evaluation
 from core.evaluation.outcome import Outcome
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.gate import decide
-from core.evaluation.release.ladder import OWN, RUNGS, climb, in_words
 from core.evaluation.release.measured import of_evaluation
+from core.evaluation.release.report import OWN, RUNGS, climb
+from core.evaluation.templating import sentences
 from core.routes.registry import routes
 
 pytestmark = pytest.mark.slow
@@ -69,7 +70,10 @@ def test_a_rung_whose_route_is_equal_to_another_rungs_says_so():
     decision = decide(found, Criteria("mrr@10", minimum=0.5))
     rungs = climb(found, decision)
     assert states(rungs)[:2] == ["reached", "equal"]
-    assert "Hybrid (RRF) returned the same rankings as a route on another rung" in in_words(rungs, found)[1]
+    assert (
+        "Hybrid (RRF) returned the same rankings as a route on another rung"
+        in sentences("ladder.rungs", rungs, found)[1]
+    )
 
 
 def states(found):
@@ -90,7 +94,7 @@ def test_each_rung_that_gains_is_taken_until_one_ships():
     assert found.rungs[1].gain.delta == pytest.approx(0.25)
     assert (found.rungs[1].below, found.rungs[2].below) == ("bm25", "hybrid_rrf")
     assert [rung.answered for rung in found.rungs] == [0.5, 0.75, 1.0, 1.0, None]
-    words = in_words(found, said)
+    words = sentences("ladder.rungs", found, said)
     assert (
         words[-1] == "The ladder to the route that ships is BM25, then Hybrid (RRF), then Rewrite + hybrid."
     )
@@ -144,4 +148,4 @@ def test_the_ladder_ends_at_the_route_that_ships(ranks, minimum):
     for rung in found.rungs:
         if rung.state == "taken" and rung.below is not None:
             assert rung.gain.low > 0
-    assert len(in_words(found, said)) == len(RUNGS) + 1
+    assert len(sentences("ladder.rungs", found, said)) == len(RUNGS) + 1

@@ -8,12 +8,11 @@ import pytest
 
 from core.cli import main
 from core.domain.errors import BadInput
-from core.evaluation.release.against import compare, failures
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.gate import decide
 from core.evaluation.release.measured import of_evaluation, of_figures
 from core.evaluation.release.report import TOP, opponent, report, setup, worse_at
-from core.evaluation.release.snapshot import read, snapshot
+from core.evaluation.release.snapshot import compare, failures, read, snapshot
 from core.evaluation.templating import markdown
 from tests.released import evaluation, failed, figures_of, labelled, outcome
 from tests.runs import HOSTILE

@@ -30,7 +30,6 @@ from core.evaluation.tuning import (
     fusion_weights,
     sweep,
     sweep_grid,
-    sweep_run,
     sweep_split,
     sweep_subject,
 )
@@ -425,9 +424,9 @@ def test_points_that_take_a_run_are_run_and_count(engine, evaluation):
     assert [one.by for one in before.tried] == ["waits for a run"] * 2 + ["in use"]
     assert before.waiting
     assert in_words(before) == [in_words(before)[0]]
-    price = sweep_run.cost(subject, todo)
+    price = sweep.cost(subject, todo)
     assert (price.points, price.questions, price.calls, price.asks) == (2, 14, 0, False)
-    running = sweep_run.running(engine, subject)
+    running = sweep.running(engine, subject)
     running.ask(todo)
     assert running.wait(30)
     assert (running.finished, running.total, running.error) == (14, 14, None)
@@ -439,7 +438,7 @@ def test_points_that_take_a_run_are_run_and_count(engine, evaluation):
     assert (first.by, first.waiting, first.failed) == ("run", 0, 0)
     chosen = found.split.chosen_on
     assert first.effect.mean == pytest.approx(sum(anew[q]["ndcg@10"] for q in chosen) / len(chosen))
-    assert sweep_run.running(engine, subject) is running
+    assert sweep.running(engine, subject) is running
 
 
 def test_questions_that_fail_at_a_value_are_counted_beside(evaluation):
@@ -460,17 +459,17 @@ def test_questions_that_fail_at_a_value_are_counted_beside(evaluation):
 def test_what_asks_a_model_is_told_apart_and_priced(evaluation):
     subject = sweep_subject.subject(evaluation, "rag_fusion", ["n"])
     todo = sweep.waiting(sweep_subject.Rankings(subject), [(1,), (3,)], "map", {})
-    assert set(sweep_run.asking(subject, todo)) == {(1,)}
-    assert sweep_run.cost(subject, todo).calls == 7
+    assert set(sweep.asking(subject, todo)) == {(1,)}
+    assert sweep.cost(subject, todo).calls == 7
     which = sweep_subject.subject(evaluation, "rerank", ["reranker"])
     todo = {("embedded",): ["q1"], ("llm",): ["q1", "q2"]}
-    assert set(sweep_run.asking(which, todo)) == {("llm",)}
-    assert sweep_run.cost(which, todo).calls is None
+    assert set(sweep.asking(which, todo)) == {("llm",)}
+    assert sweep.cost(which, todo).calls is None
 
 
 def test_a_corpus_indexed_again_is_not_compared(engine, evaluation, tmp_path):
     other = FakeEngine(tmp_path, texts={"a:0-1": "other"})
-    running = sweep_run.running(other, sweep_subject.subject(evaluation, "rerank", ["candidates"]))
+    running = sweep.running(other, sweep_subject.subject(evaluation, "rerank", ["candidates"]))
     running.ask({(5,): ["q1"]})
     assert running.wait(20)
     assert "was reindexed since evaluation tiny" in running.error

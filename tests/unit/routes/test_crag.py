@@ -18,7 +18,7 @@ from core.domain.outputs import WebGrades
 from core.domain.types import Passage, Query, RouteResult
 from core.engine.availability import missing
 from core.engine.request import Request
-from core.evaluation.tuning.labelled_grades import follows
+from core.evaluation.tuning.batch_run import follows
 from core.routes.registry import routes
 from core.steps.rerank import READ_THEN
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM

@@ -26,10 +26,17 @@ from core.engine.availability import missing
 from core.engine.request import Request
 from core.evaluation import finding
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.tuning import fusion_weights, learn, learn_text
+from core.evaluation.tuning import fusion_weights, learn
 from core.evaluation.tuning.fusion_weights import Wanted
-from core.evaluation.tuning.learn import EQUAL, LEAST_QUESTIONS, LEAST_RELEVANT
-from core.evaluation.tuning.pairs import Collected, collect, counts, pairs
+from core.evaluation.tuning.learn import (
+    EQUAL,
+    LEAST_QUESTIONS,
+    LEAST_RELEVANT,
+    Collected,
+    collect,
+    counts,
+    pairs,
+)
 from core.routes.registry import routes
 from core.steps.fitted_fusion import features, ordered, parts
 from tests.fakes import FakeEngine, some_weights
@@ -95,7 +102,7 @@ def test_the_truth_is_recovered(fitted):
     """Labels drawn with the second list's score counting four times the first's."""
     score = {name: row[0] for name, row in zip(fitted.lists, fitted.weights, strict=True)}
     assert 2.7 < score["dense"] / score["bm25"] < 6
-    (first, _), _ = learn_text.most(fitted)
+    (first, _), _ = fusion_weights.most(fitted)
     assert first == files.LISTS["dense"]
     against = fitted.made["out of fold"]["against"]
     assert against["hybrid_linear"]["verdict"] == against["bm25"]["verdict"] == "better"
@@ -207,7 +214,7 @@ def test_pairs_count_what_is_judged_and_what_is_not(material):
     there = counts(changed, found)
     assert (there.questions, there.relevant, there.labelled) == (1, 1, 2)
     assert (there.passages, there.unjudged) == (40, 38)
-    said = learn_text.labels(there)
+    said = fusion_weights.labels(there)
     assert "1 are in no list" in said
     assert "38 of the found passages are unjudged and count as not relevant" in said
 
@@ -472,19 +479,19 @@ def test_the_lists_of_fitting_are_those_of_the_route(tmp_path):
 
 
 def test_words_say_what_the_figures_say(fitted):
-    (line,) = learn_text.worth(fitted)
+    (line,) = fusion_weights.worth(fitted)
     assert finding.number(fitted.made["out of fold"]["ndcg@10"]) in line
     assert "120 questions" in line
-    found = learn_text.rivals(fitted, "out of fold")
+    found = fusion_weights.rivals(fitted, "out of fold")
     assert {one.baseline for one in found} == {
         routes()[n].title for n in ("bm25", "hybrid_rrf", "hybrid_linear")
     }
     for one in found:
         assert one.estimate == pytest.approx(fitted.made["out of fold"]["ndcg@10"] - one.before)
-    for one in (*found, *learn_text.left_out(fitted)):
+    for one in (*found, *fusion_weights.left_out(fitted)):
         assert one.interval[0] <= one.estimate <= one.interval[1], "the interval is of the difference"
     assert next(one for one in found if one.baseline == "BM25").verdict == "better"
     empty = FittedWeights("n", "c", "f", ("bm25",), ((1.0, -0.5, 0.0),), 0.0)
-    assert learn_text.worth(empty) == []
-    assert "Negative weights: BM25 for being in the list" in learn_text.weights(empty)
+    assert fusion_weights.worth(empty) == []
+    assert "Negative weights: BM25 for being in the list" in fusion_weights.weights(empty)
     assert len(FEATURES) == len(empty.weights[0])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from core.domain.errors import BadInput
 from core.engine.imported import imported
-from core.evaluation.labels import desk, feedback
+from core.evaluation.labels import desk, run_labels
 from core.store import Store
 from core.store.trace_sources.documents import document, listed
 from core.store.trace_sources.values import feedback_of
@@ -562,7 +562,7 @@ def test_bad_scores_are_complaints_with_their_source(tmp_path, export, of, whos)
     store = Store(tmp_path / "runs.sqlite3")
     _, found = run_of(json.dumps(copy.deepcopy(export)).encode())
     store.add_runs(found.runs)
-    kept = feedback.from_traces(store, found.feedback)
+    kept = run_labels.from_traces(store, found.feedback)
     assert (kept.added, kept.of) == (len(whos), of)
     (question,) = desk.load(store, kept.sets[0]).questions
     assert {one.who for one in question.complaints} == whos
@@ -584,7 +584,7 @@ def test_bad_scores_are_complaints_with_their_source(tmp_path, export, of, whos)
     ],
 )
 def test_what_is_bad(score, bad):
-    assert feedback.negative(feedback_of("tool", *score)) is bad
+    assert run_labels.negative(feedback_of("tool", *score)) is bad
 
 
 def test_a_table_exported_as_csv():
