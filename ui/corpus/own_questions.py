@@ -14,6 +14,7 @@ from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import pool, route_map
 from core.evaluation.labels.desk import Desk
+from core.evaluation.labels.settled import contest
 from core.evaluation.questions import label_set as generating
 from core.evaluation.questions.generate import KINDS
 from core.evaluation.verdict import details, headline
@@ -65,7 +66,7 @@ def draw(corpus: str) -> None:
         st.button(label, key="own_run", on_click=_run, args=(name,), type="primary", **given)
     if found:
         _map(desk, found)
-        _grade(desk, found)
+        _grade(desk)
         _decision(corpus, name, found)
 
 
@@ -156,15 +157,15 @@ def _map(desk: Desk, found: route_map.Rankings) -> None:
                 show(tag("div", tag("b", title(group.routes[0])), tag("ol", *items), css="rs", dir="auto"))
 
 
-def _grade(desk: Desk, found: route_map.Rankings) -> None:
-    """Draw the next passages whose grades could move the routes furthest apart."""
+def _grade(desk: Desk) -> None:
+    """Draw the next passages whose grades separate the routes most."""
     judged = {one.pair for one in desk.current if one.kind == "grade"}
     st.markdown(f"##### Grade the passages that decide most ({len(judged)} graded)")
     say.caption(" · ".join(f"{grade}: {meaning}" for grade, meaning in GRADES.items()))
     if judged:
         st.button("Undo the last grade", key="own_undo", on_click=_undo, args=(desk.set.name,))
     locked = bool(account.needs("label")["disabled"])
-    for pair in route_map.decisive(found, judged, TO_GRADE):
+    for pair in [one for one in contest(desk).order() if one not in judged][:TO_GRADE]:
         with st.container(border=True):
             question = tag("b", cut(desk.asked[pair[0]].query.text, 200))
             lines = question, tag("div", _name(desk, pair)), tag("div", _text(desk, pair, 500), css="dim")

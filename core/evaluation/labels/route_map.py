@@ -1,11 +1,11 @@
-"""Agreement of routes without labels, and the passages to grade first, from a label set's pool."""
+"""Agreement of routes without labels, from a label set's pool."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import log2, nan
+from math import nan
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +17,6 @@ from core.evaluation.labels.final import labelled_set
 from core.evaluation.outcome import Outcome
 from core.evaluation.scoring import route_values
 from core.evaluation.verdict import Verdict
-from core.store.labels import Pair
 
 if TYPE_CHECKING:
     from core.corpus.corpus import Corpus
@@ -75,21 +74,6 @@ def groups(found: Rankings, least: float = ALIKE) -> list[RouteGroup]:
         overlap = sum(pairs) / len(pairs) if pairs else 1.0
         found_groups.append(RouteGroup(tuple(routes[at] for at in some), overlap))
     return sorted(found_groups, key=lambda group: (-len(group.routes), group.routes))
-
-
-def decisive(found: Rankings, judged: Collection[Pair], count: int) -> list[Pair]:
-    """Return the `count` unjudged passages whose grades are expected to move the routes furthest apart: the
-    difference of their discounts (Järvelin and Kekäläinen 2002), summed over all pairs of routes, times
-    their mean discount, as what routes rank high is more often relevant.
-    """
-    weights: dict[Pair, float] = {}
-    for question, by in found.items():
-        for id in {id for ids in by.values() for id in ids}:
-            if (question, id) not in judged:
-                gains = [1 / log2(ids.index(id) + 2) if id in ids else 0.0 for ids in by.values()]
-                apart = sum(abs(a - b) for a, b in combinations(gains, 2))
-                weights[question, id] = apart * sum(gains) / len(gains)
-    return sorted(weights, key=lambda pair: (-weights[pair], pair))[:count]
 
 
 def decision(
