@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 Acts = Literal["from", "below"]  # whether a step acts from its threshold on, or below it
 Objective = Literal["f1", "balanced accuracy", "precision", "recall"]
+Measure = Objective | Literal["kappa"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 WANTED: tuple[Objective, ...] = ("precision", "recall")  # those that need a wanted value
 DIGITS = 12
@@ -46,7 +47,7 @@ def choose(
     scores: Sequence[float],
     positive: Sequence[bool],
     acts: Acts = "from",
-    objective: Objective = "f1",
+    objective: Measure = "f1",
     wanted: float | None = None,
 ) -> float:
     """Return the threshold of the highest value of `objective` on these cases; of equal ones the lowest.
@@ -60,17 +61,17 @@ def choose(
     if (objective in WANTED) != (wanted is not None) or not 0 < (wanted or 1) <= 1:
         raise BadInput(f"wanted={wanted!r} for {objective}; give above 0 to 1 for precision and recall alone")
     edges, counts = tables(scores, positive, acts)
-    values = {name: rate(counts, name) for name in OBJECTIVES}
+    value = rate(counts, objective)
     if objective in WANTED:
-        other: Objective = "recall" if objective == "precision" else "precision"
-        reached = values[objective] >= (wanted or 0) - 1e-12
+        reached = value >= (wanted or 0) - 1e-12
         if not reached.any():
-            at = int(np.nanargmax(values[objective]))
-            best = f"{values[objective][at]:.2f}, at {edges[at]:.3g}"
+            at = int(np.nanargmax(value))
+            best = f"{value[at]:.2f}, at {edges[at]:.3g}"
             raise BadInput(f"no threshold reaches {objective} {wanted:g} here; the best is {best}")
-        rank = np.where(reached, np.nan_to_num(values[other]), -1.0)
+        other = rate(counts, "recall" if objective == "precision" else "precision")
+        rank = np.where(reached, np.nan_to_num(other), -1.0)
     else:
-        rank = np.nan_to_num(values[objective])
+        rank = np.nan_to_num(value)
     return float(edges[int(np.flatnonzero(rank >= rank.max() - 1e-12)[0])])
 
 
@@ -110,8 +111,8 @@ def tidy(below: float | None, score: float) -> float:
     return middle if below is None or below < middle else score
 
 
-def rate(counts: Counts, objective: Objective) -> NDArray[np.float64]:
-    """Return an objective from counts, shape (..., 4) to (...); NaN if it is not defined."""
+def rate(counts: Counts, objective: Measure) -> NDArray[np.float64]:
+    """Return an objective, or Cohen's kappa, from counts, shape (..., 4) to (...); NaN if undefined."""
     tp, fp, fn, tn = np.moveaxis(np.asarray(counts, np.float64), -1, 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         if objective == "precision":
@@ -120,6 +121,9 @@ def rate(counts: Counts, objective: Objective) -> NDArray[np.float64]:
             return np.asarray(tp / (tp + fn))
         if objective == "f1":
             return np.asarray(2 * tp / (2 * tp + fp + fn))
+        if objective == "kappa":
+            apart = (tp + fp) * (fp + tn) + (tp + fn) * (fn + tn)
+            return np.asarray(2 * (tp * tn - fp * fn) / apart)
         return np.asarray((tp / (tp + fn) + tn / (tn + fp)) / 2)
 
 

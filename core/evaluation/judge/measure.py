@@ -16,7 +16,7 @@ from core.backends.prompting.prompts import JUDGE
 from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import BadInput, Cancelled, ModelFailed, RouteScopeError, Unavailable, describe
 from core.domain.types import Passage
-from core.evaluation.calibration import tables
+from core.evaluation import calibration
 from core.evaluation.judge import record as records
 from core.evaluation.judge.record import Bounds, JudgeRecord, Negatives, Part
 from core.evaluation.statistics import kappa
@@ -246,12 +246,7 @@ def _alone(scores: Sequence[float], positive: Sequence[bool]) -> float:
     """
     if all(positive) or not any(positive):
         return 0.0 if any(positive) else np.inf
-    edges, counts = tables(scores, positive, "from")
-    tp, fp, fn, tn = np.moveaxis(counts, -1, 0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        kappas = 2 * (tp * tn - fp * fn) / ((tp + fp) * (fp + tn) + (tp + fn) * (fn + tn))
-    kappas = np.nan_to_num(kappas)
-    return max(0.0, float(edges[int(np.flatnonzero(kappas >= kappas.max() - 1e-12)[0])]))
+    return max(0.0, calibration.choose(scores, positive, objective="kappa"))
 
 
 def measured(
