@@ -31,7 +31,7 @@ from core.evaluation.labels import desk as desks
 from core.evaluation.labels.desk import Desk
 from core.evaluation.question_formats import column_names
 from core.evaluation.question_rows import ENDINGS, rows
-from core.routes.registry import pick, routes
+from core.routes.registry import pick
 from core.store.codec import dumps, to_bytes
 from core.store.labels import Pooled
 
@@ -126,15 +126,8 @@ def defaults(engine: Engine, corpus: str) -> tuple[str, ...]:
     """Return the routes that can run on a corpus and ask no language model, without controls, which add
     passages on purpose that answer nothing, and without pipelines, which may search other documents.
     """
-    gaps = availability.missing(engine, corpus)
-    return tuple(
-        one.name
-        for one in routes().values()
-        if one.name not in CONTROLS
-        and not one.external
-        and not one.asks()
-        and not availability.why_not(one, gaps)
-    )
+    found = availability.without_model(engine, corpus)
+    return tuple(one.name for one in found if one.name not in CONTROLS and not one.external)
 
 
 def worth_labelling(questions: Iterable[Question]) -> list[Question]:
