@@ -91,7 +91,7 @@ def test_labels_make_the_first_words(page, stored, monkeypatch):
     ids = [one.id for one in grading.output.grades]
     monkeypatch.setattr("ui.components.gold.gold_of", lambda _: Gold({ids[4]: 3}))
     app = page("good")
-    assert "graded 1 labelled passage below" in html(app)
+    assert "graded 1 labelled passages (" in html(app)
     assert "◆ 3" in html(app)
 
 

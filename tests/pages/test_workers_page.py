@@ -146,12 +146,13 @@ def test_a_sweep_is_run_by_the_workers_chosen(visit, engine, monkeypatch, two_co
         from types import SimpleNamespace
 
         from core.evaluation.tuning.sweep import Running
+        from ui.tune import sweep_run
 
         subject = SimpleNamespace(route="mmr", names=("lam",))
         running = Running.__new__(Running)
         running.subject, running.error, running._stopped, running.errors = subject, None, False, {}
         running._cancel = SimpleNamespace(is_set=lambda: False)
-        sweep._free(running, {(0.3,): ["q1"]})
+        sweep_run._free(running, {(0.3,): ["q1"]})
 
     app = AppTest.from_function(page, default_timeout=30).run()
     assert not app.exception
