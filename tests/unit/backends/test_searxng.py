@@ -106,9 +106,6 @@ def test_engines_that_gave_no_answer_are_not_taken_for_nothing_found() -> None:
     ("body", "said"),
     [
         ("<!DOCTYPE html><html>Results</html>", "web page instead of JSON"),
-        ("", "the body is empty"),
-        ('{"results": [', "in the middle of its answer"),
-        ("[" * 100_000, "broken JSON"),
         ("[]", "without a list of results"),
         ('{"results": {"url": "https://x"}}', "without a list of results"),
         ('{"error": "\\u202e\\nbad"}', "without a list of results"),
