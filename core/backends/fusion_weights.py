@@ -100,7 +100,8 @@ def read(home: Path, corpus: str, name: str = "") -> FittedWeights:
     if not known:
         raise Unavailable(f"no weights are fitted for corpus {corpus}: {how(corpus)}")
     if name and name not in known:
-        raise BadInput(f"no fitted weights {name[:80]!r} for {corpus}; there are: {', '.join(known)}")
+        there = ", ".join(known)
+        raise BadInput(f"there are no fitted weights {name[:80]!r} for {corpus}; there are: {there}")
     path = folder(home, corpus) / f"{name or known[0]}.json"
     try:
         stored = parse_trained(FittedWeights, path.read_bytes())
