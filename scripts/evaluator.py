@@ -18,7 +18,7 @@ from core.backends.trained_files import write_trained
 from core.corpus import catalogue
 from core.domain import settings
 from core.domain.errors import RouteScopeError
-from core.domain.progress_bar import ProgressBar
+from core.domain.format import ProgressBar
 from core.engine.engine import Engine
 from core.evaluation import sets
 from core.evaluation.calibration import of_dev

@@ -25,9 +25,9 @@ from core.analysis.run_view import recorded
 from core.corpus import catalogue
 from core.domain import settings
 from core.domain.errors import RouteScopeError
+from core.domain.format import ProgressBar
 from core.domain.needs import Need
 from core.domain.outputs import Rerank
-from core.domain.progress_bar import ProgressBar
 from core.domain.types import RouteResult, Scored
 from core.engine.engine import Engine
 from core.engine.request import Request

@@ -22,7 +22,7 @@ from core.backends.question_classifier import CLASSES, SHIPPED, QuestionClass, t
 from core.backends.trained_files import write_trained
 from core.domain import settings
 from core.domain.errors import BadInput, RouteScopeError
-from core.domain.progress_bar import ProgressBar
+from core.domain.format import ProgressBar
 from core.engine.engine import Engine
 from core.evaluation import experiment_store
 from scripts.router_cases import cases, check

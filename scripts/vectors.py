@@ -16,7 +16,7 @@ import numpy as np
 
 from core.backends import array_files
 from core.backends.embedder import MINILM
-from core.corpus import index, shipped_vectors
+from core.corpus import embeddings, index
 from core.corpus.embeddings import KEYS, VECTORS
 from core.corpus.enrichments import store
 from core.domain.settings import Settings
@@ -26,7 +26,7 @@ MADE = {"support": ("headings", "children"), "web": ()}  # corpora, and which en
 
 def main() -> None:
     """Index into an empty home; keep each text's vector once, in half precision, and each corpus' weight."""
-    target = shipped_vectors.FOLDER / MINILM[0]
+    target = embeddings.SHIPPED / MINILM[0]
     shutil.rmtree(target, ignore_errors=True)
     found: dict[bytes, np.ndarray[tuple[int], np.dtype[np.float16]]] = {}
     weights = {}
@@ -46,10 +46,10 @@ def main() -> None:
     ordered = sorted(found)
     target.mkdir(parents=True)
     kept = np.frombuffer(b"".join(ordered), np.uint8).reshape(len(ordered), -1)
-    array_files.save(target / shipped_vectors.SHIPPED_KEYS, kept)
-    array_files.save(target / shipped_vectors.SHIPPED_VECTORS, np.stack([found[key] for key in ordered]))
+    array_files.save(target / embeddings.SHIPPED_KEYS, kept)
+    array_files.save(target / embeddings.SHIPPED_VECTORS, np.stack([found[key] for key in ordered]))
     text = json.dumps(weights, indent=1) + "\n"
-    (target / shipped_vectors.SHIPPED_WEIGHTS).write_text(text, encoding="utf-8")
+    (target / embeddings.SHIPPED_WEIGHTS).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

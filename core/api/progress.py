@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from core.domain.errors import BadInput
-from core.domain.progress_bar import ProgressBar
+from core.domain.format import ProgressBar
 
 Progress = Callable[[str, int, int], None]
 """Called with what is done, how many of it are done, and of how many (0: not known)."""

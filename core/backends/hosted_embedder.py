@@ -24,8 +24,8 @@ from core.backends.base import Matrix, Vector
 from core.backends.endpoint import Endpoint, HttpReply
 from core.backends.llm.wire import EndpointWords, parsed
 from core.backends.weights import clean
-from core.domain.embedders import EmbedderSettings
 from core.domain.errors import BadInput, Unavailable
+from core.domain.models import EmbedderSettings
 from core.domain.reach import split
 
 Use = Literal["query", "document"]

@@ -17,8 +17,8 @@ import click
 from core.cli.commands import json_asked
 from core.domain.background_job import BackgroundJob
 from core.domain.errors import BadInput
+from core.domain.format import ProgressBar
 from core.domain.jsonl import finite
-from core.domain.progress_bar import ProgressBar
 from core.domain.text import one_line
 
 

@@ -16,15 +16,14 @@ from pydantic import TypeAdapter
 from core.backends import array_files, languages, sparse
 from core.backends.sparse import BM25Index
 from core.backends.terms import Analyzer, analyzer
-from core.corpus import columns, known_items, manifest, passages, shipped_vectors
+from core.corpus import columns, embeddings, known_items, manifest, passages
 from core.corpus.embeddings import KEYS, VECTORS, Vectors, keys, mapped
 from core.corpus.passages import PassageStore
 from core.corpus.served import Place
 from core.corpus.source import Source
 from core.corpus.stages import Progress as Progress
 from core.corpus.stages import Stages as Stages
-from core.corpus.types import Cut, DenseWeight, LoadReport, Skipped
-from core.corpus.unread import count_unread
+from core.corpus.types import Cut, DenseWeight, LoadReport, Skipped, count_unread
 from core.domain.errors import BadInput
 
 READ, CUT = "read documents", "cut into passages"
@@ -217,7 +216,7 @@ def _dense_weight(
     shipped.
     """
     with stages.stage("weigh dense search"):
-        if (shipped := shipped_vectors.dense_weight(vectors.identity, fingerprint)) is not None:
+        if (shipped := embeddings.shipped_weight(vectors.identity, fingerprint)) is not None:
             return shipped
         made = mapped(folder / VECTORS)
         return known_items.weigh(store, BM25Index(words, len(made)), made, vectors, folder, stages)

@@ -10,7 +10,7 @@ from typing import Literal
 from core.backends import languages, reading_limits
 from core.backends.named_models import MODELS, here
 from core.corpus.manifest import CorpusInfo
-from core.corpus.unread import WORTH
+from core.corpus.types import WORTH
 from core.domain.program import COMMAND
 from core.domain.types import Run
 

@@ -17,16 +17,45 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
 from core.backends import array_files
 from core.backends.base import Embedder, Matrix
 from core.backends.hosted_embedder import HostedEmbedder, about_tokens
 from core.backends.onnx_text import in_bulk
-from core.corpus import shipped_vectors
 from core.corpus.helpers import Helpers
+from core.corpus.types import DenseWeight
 from core.domain import system
 from core.domain.errors import ModelFailed, NotConfirmed
+from core.domain.program import PROJECT
 from core.domain.settings import Settings
+
+SHIPPED = PROJECT / "data" / "vectors"
+SHIPPED_KEYS, SHIPPED_VECTORS, SHIPPED_WEIGHTS = "keys.npy", "vectors.npy", "dense_weights.json"
+_WEIGHTS = TypeAdapter(dict[str, DenseWeight])  # by the fingerprint of the index
+
+
+def shipped_vectors(identity: str, folder: Path = SHIPPED) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    """Content keys, shape (n, 16), and unit vectors made by the embedder `identity`, shape (n, dim); none of
+    another embedder.
+    """
+    place = folder / identity
+    if "/" in identity or not (place / SHIPPED_KEYS).is_file():
+        return np.empty((0, 16), np.uint8), np.empty((0, 0), np.float32)
+    stored = np.load(place / SHIPPED_KEYS, allow_pickle=False)
+    vectors = np.load(place / SHIPPED_VECTORS, allow_pickle=False).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return stored, vectors
+
+
+def shipped_weight(identity: str, fingerprint: str, folder: Path = SHIPPED) -> DenseWeight | None:
+    """Return the weight measured for an index of documents that come with the program."""
+    file = folder / identity / SHIPPED_WEIGHTS
+    if "/" in identity or not file.is_file():
+        return None
+    found = _WEIGHTS.validate_json(file.read_bytes())
+    return found.get(fingerprint)
+
 
 LEAST_S = 0.2  # of a request with many texts
 SLOWER = 2.0  # such a request than one with a word
@@ -283,7 +312,7 @@ class Vectors:
     def _known(self) -> Known:
         """Collect the known vectors: those shipped with the program, just computed, or in an index."""
         indexes = (_vectors_of(index) for index in self.former if (index / VECTORS).is_file())
-        found = [shipped_vectors.read(self.identity), *self.checkpoint.sound(), *indexes, *self.elsewhere]
+        found = [shipped_vectors(self.identity), *self.checkpoint.sound(), *indexes, *self.elsewhere]
         return Known(found)
 
 

@@ -18,8 +18,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from core.corpus.chunk import Chunking
-from core.corpus.types import DenseWeight, FileRecord, Skipped
-from core.corpus.unread import Unread
+from core.corpus.types import DenseWeight, FileRecord, Skipped, Unread
 from core.domain import system
 from core.domain.errors import BadInput, IndexDamaged
 

@@ -15,8 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from core.corpus.cleaning import BROKEN_LINE
-from core.corpus.types import FileRecord
+from core.corpus.types import BROKEN_LINE, FileRecord
 from core.domain.errors import BadInput, Unavailable
 from core.domain.program import INSTALLED, PROJECT
 

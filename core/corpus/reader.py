@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import sys
 import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from core.backends.minilm import FOLDER
 from core.corpus import endings, load
 from core.corpus.chunk import Chunking, spans
-from core.corpus.cleaning import Words
 from core.corpus.files import NO_MEMORY
-from core.corpus.types import Document, FileRecord, LoadReport, Reading
+from core.corpus.types import BROKEN_LINE, Document, FileRecord, LoadReport, Reading
 from core.domain import system
 from core.domain.errors import BadInput, RouteScopeError
 
@@ -97,6 +99,39 @@ def main() -> None:
         except MemoryError:
             say({"limit": NO_MEMORY})
         OUT.flush()
+
+
+MOST_WORDS = 2_000_000  # words of a corpus that are remembered
+_BROKEN = re.compile(rf"([^\W\d_]+){BROKEN_LINE}([^\W\d_]+)")
+_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+
+
+class Words:
+    """The words of a corpus as far as it has been read, and of a dictionary."""
+
+    def __init__(self) -> None:
+        self._seen: set[str] = set()
+
+    def joined(self, text: str) -> str:
+        """Learn the words of a document, and decide on each of its hyphens at a line end: it stays if the
+        word is known with it, goes if the joined word is known, and else stays.
+        """
+        if len(self._seen) < MOST_WORDS:
+            self._seen.update(_WORD.findall(text.lower()))
+
+        def decided(match: re.Match[str]) -> str:
+            whole, joined = f"{match[1]}-{match[2]}", match[1] + match[2]
+            known = joined.lower() in self._seen or joined.lower() in _dictionary()
+            return joined if known and whole.lower() not in self._seen else whole
+
+        return _BROKEN.sub(decided, text).replace(BROKEN_LINE, "-") if BROKEN_LINE in text else text
+
+
+@cache
+def _dictionary() -> frozenset[str]:
+    """Return the whole words in the vocabulary of the default embedding model."""
+    words = json.loads((FOLDER / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
+    return frozenset(word for word in words if len(word) > 3 and word.isalpha())
 
 
 if __name__ == "__main__":

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from typing import Any
 
+from core.backends import reading_limits
 from core.domain.errors import BadInput, shortened
 
 MOST_COLUMNS, LONGEST_COLUMN = 100, 200
@@ -19,6 +21,7 @@ READINGS: Mapping[str, Mapping[str, Any]] = {
     "ocr": {"ocr": True},
     "no-ocr": {"ocr": False},
 }
+BROKEN_LINE = "\ue0ad"  # private use: a hyphen at a line end, before it is decided whether it stays
 KEPT_DROPPED = 20_000  # characters of a text that was left out
 
 
@@ -243,3 +246,50 @@ class LoadReport:
         also = [f"{self.more} more were left out"] if self.more else []
         left = [one.line() for one in self.skipped]
         return tuple(shortened(line) for line in (*said, *taken, *left, *also))
+
+
+BLOCK = 256  # texts whose tokens are counted at a time
+WORTH = 0.005  # of the text, from which unread text is warned of
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Counts of tokens as the embedder cuts them."""
+
+    limit: int  # tokens of a passage that are read
+    tokens: int  # of all passages
+    unread: int  # of these tokens, those behind the limit of their passage
+    passages: int  # that are longer than the limit
+    characters: int  # of all passages
+
+    @property
+    def share(self) -> float:
+        """The part of the tokens that is not read, 0 to 1."""
+        return self.unread / self.tokens if self.tokens else 0.0
+
+
+def count_unread(texts: Iterable[str], model: str, tick: Callable[[int, int], None]) -> Unread | None:
+    """Count what a model leaves unread of texts; None if its tokenizer is not on this machine."""
+    limit = reading_limits.limit(model)
+    if limit is None:
+        return None
+    total = unread = long = characters = number = 0
+    left = iter(texts)
+    while some := list(islice(left, BLOCK)):
+        number += len(some)
+        tick(number, 0)
+        counts = limit.count(some)
+        over = [one - limit.tokens for one in counts if one > limit.tokens]
+        total, unread, long = total + sum(counts), unread + sum(over), long + len(over)
+        characters += sum(map(len, some))
+    return Unread(limit.tokens, total, unread, long, characters)
+
+
+def unread_notes(found: Unread | None, model: str) -> list[str]:
+    """Say how much of an enrichment's texts a model does not read; nothing if that is next to nothing."""
+    if found is None or found.share < WORTH:
+        return []
+    return [
+        f"{found.share:.1%} of the text is not read by {model}: {found.passages:,} texts are longer than its"
+        f" {found.limit:,} tokens; smaller passages (--chunk-size) or a model that reads more change that"
+    ]

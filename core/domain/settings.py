@@ -21,10 +21,8 @@ from pydantic import (
     field_validator,
 )
 
-from core.domain.embedders import NAME as EMBEDDER_NAME
-from core.domain.embedders import EmbedderSettings
 from core.domain.errors import BadInput
-from core.domain.models import ModelSettings, find, variables
+from core.domain.models import EMBEDDER_NAME, EmbedderSettings, ModelSettings, find, variables
 from core.domain.people import Role
 from core.domain.pipelines import PipelineSettings
 from core.domain.program import INSTALLED

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from core.corpus import builds, catalogue, index
-from core.domain.embedders import EmbedderSettings
+from core.domain.models import EmbedderSettings
 from core.domain.settings import Settings
 from core.engine import engine as engine_module
 from tests import embedding_services as services

@@ -11,7 +11,7 @@ from core.analysis.answers import writing
 from core.analysis.run_view import Recorded, recorded, worked
 from core.domain.outputs import TableResult
 from core.domain.types import RouteResult, Run
-from core.engine.late_answers import Answering
+from core.engine.engine import Answering
 from core.steps.beam import trees
 from ui.app import account, opened, redraw, say, state
 from ui.app.markup import cut, render, show, tag

@@ -9,9 +9,9 @@ import streamlit as st
 from markupsafe import Markup
 
 from core.corpus import builds, catalogue
+from core.corpus.browse import WINDOW, Preview, preview
 from core.corpus.chunk import Chunking
 from core.corpus.corpus import Corpus
-from core.corpus.preview import WINDOW, Preview, preview
 from core.corpus.types import Document
 from core.domain.errors import BadInput
 from core.evaluation.finding import count

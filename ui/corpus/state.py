@@ -9,7 +9,7 @@ from core.backends.languages import UNSPACED, Languages
 from core.corpus import builds, catalogue, cautions, index, manifest, uploads
 from core.corpus.build import CUT, READ
 from core.corpus.manifest import CorpusInfo
-from core.corpus.unread import Unread
+from core.corpus.types import Unread
 from core.domain.format import milliseconds, size
 from core.domain.postgres import Dsn
 from ui.app import corpora, say, state

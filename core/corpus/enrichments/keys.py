@@ -26,8 +26,7 @@ from core.corpus.corpus import Corpus
 from core.corpus.embeddings import KEY_BYTES, VECTORS, mapped
 from core.corpus.enrichments.recipe import Tools, siblings
 from core.corpus.manifest import BM25, GRAPH
-from core.corpus.types import Span
-from core.corpus.unread import count_unread, unread_notes
+from core.corpus.types import Span, count_unread, unread_notes
 from core.domain.settings import Settings
 from core.domain.text import searchable
 from core.domain.types import Hit, Passage, Ranking

@@ -24,7 +24,7 @@ from core.corpus.embeddings import KEYS, keys
 from core.corpus.enrichments.keys import Listed
 from core.corpus.enrichments.recipe import KeptSteps, Tools
 from core.corpus.helpers import check
-from core.corpus.unread import count_unread, unread_notes
+from core.corpus.types import count_unread, unread_notes
 from core.domain import system
 from core.domain.errors import BadInput, ModelFailed, Unavailable
 from core.domain.settings import Settings

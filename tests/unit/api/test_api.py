@@ -369,7 +369,7 @@ def test_an_evaluation_that_was_stopped_raises_and_goes_on(engine, tmp_path):
 
 def test_progress_in_a_log_is_a_line_now_and_then(capsys, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("core.domain.progress_bar.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("core.domain.format.time.monotonic", lambda: now[0])
     with reporting(True) as report:
         for second in range(50):
             now[0] = float(second)
@@ -383,7 +383,7 @@ def test_progress_in_a_log_is_a_line_now_and_then(capsys, monkeypatch):
 def test_progress_in_a_terminal_is_a_bar_from_one_second_on(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     for delay, shown in ((1.0, False), (0.0, True)):
-        monkeypatch.setattr("core.domain.progress_bar.DELAY_S", delay)
+        monkeypatch.setattr("core.domain.format.DELAY_S", delay)
         with reporting(True) as report:
             report("questions", 3, 9)
         assert ("questions" in capsys.readouterr().err) == shown

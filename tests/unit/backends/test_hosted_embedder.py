@@ -13,8 +13,8 @@ import pytest
 
 from core.backends.embedder import embedder_identity, load_embedder
 from core.backends.hosted_embedder import HostedEmbedder, address
-from core.domain.embedders import EmbedderSettings
 from core.domain.errors import BadInput, Cancelled, ModelFailed, ModelTimedOut, Unavailable
+from core.domain.models import EmbedderSettings
 from core.domain.settings import Settings, load
 from tests import embedding_services as services
 from tests.embedding_services import DIM, KEY, served, unit

@@ -9,7 +9,7 @@ from core.backends.embedder import load_embedder
 from core.cli import corpora, main
 from core.corpus import cautions, index, manifest
 from core.corpus.enrichments import store
-from core.corpus.unread import Unread
+from core.corpus.types import Unread
 from core.domain import settings as settings_module
 from core.domain.settings import Settings
 from core.engine import engine as engine_module

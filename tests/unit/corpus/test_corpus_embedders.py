@@ -14,8 +14,8 @@ from core.cli.corpora import with_embedders
 from core.corpus import catalogue, index
 from core.corpus.corpus import Further
 from core.corpus.embeddings import Checkpoint, gate
-from core.domain.embedders import EmbedderSettings
 from core.domain.errors import BadInput, Cancelled, ModelFailed, NotConfirmed, Unavailable
+from core.domain.models import EmbedderSettings
 from core.domain.settings import Settings
 from core.domain.types import Query
 from core.engine.endpoints import service_reports

@@ -9,7 +9,7 @@ import pytest
 
 from core.backends import array_files
 from core.backends.embedder import MINILM, load_embedder
-from core.corpus import index, shipped_vectors
+from core.corpus import embeddings, index
 from core.corpus.embeddings import KEYS, VECTORS
 from core.corpus.enrichments import store
 from core.domain.settings import Settings
@@ -55,7 +55,7 @@ def test_vectors_of_another_embedder_are_not_taken(tmp_path: Path) -> None:
     place.mkdir()
     array_files.save(place / KEYS, np.arange(32, dtype=np.uint8).reshape(2, 16))
     array_files.save(place / VECTORS, np.array([[3, 4], [0, 2]], np.float16))
-    _, found = shipped_vectors.read("one", tmp_path)
+    _, found = embeddings.shipped_vectors("one", tmp_path)
     np.testing.assert_allclose(found, [[0.6, 0.8], [0.0, 1.0]], atol=1e-6)
-    assert len(shipped_vectors.read("another", tmp_path)[0]) == 0
-    assert len(shipped_vectors.read("../one", tmp_path / "x")[0]) == 0
+    assert len(embeddings.shipped_vectors("another", tmp_path)[0]) == 0
+    assert len(embeddings.shipped_vectors("../one", tmp_path / "x")[0]) == 0
