@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.corpus import passages as stored
 from core.corpus import browse as module
+from core.corpus import passages as stored
 from core.corpus.browse import preview, segments
 from core.corpus.chunk import WHOLE, Chunking, spans
 from core.corpus.types import Cut, Document
