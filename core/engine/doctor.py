@@ -200,7 +200,7 @@ def _workers(settings: Settings) -> Checks:
         told = "not installed: evaluations, sweeps and indexing run in one process"
         yield HealthCheck(name, "warning" if scheduler else "ok", told, f"to use several, run: {INSTALL}")
         return
-    found = f"Dask {version('distributed')}: eval, sweep and index take --workers N or --scheduler URL"
+    found = f"Dask {version('distributed')}: evaluations, sweeps and indexing can use several workers"
     if not scheduler:
         yield HealthCheck(name, "ok", f"{found}; no scheduler is set")
         return
