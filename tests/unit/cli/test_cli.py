@@ -18,7 +18,7 @@ from core.domain.errors import BadInput, ModelFailed, Unavailable
 from core.domain.settings import PROJECT, Settings
 from core.domain.types import Turn
 from core.engine import engine as engine_module
-from core.evaluation import spread  # noqa: F401 - subclasses Engine, which is replaced below
+from core.evaluation import runner  # noqa: F401 - subclasses Engine, which is replaced below
 from core.routes import registry
 from core.routes.registry import routes
 from core.store import Store
