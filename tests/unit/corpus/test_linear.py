@@ -6,6 +6,7 @@ The square of these lengths would take minutes to hours, so that the limit of ti
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -24,7 +25,6 @@ from core.steps.gate import exact_terms
 from core.steps.self_rag import foreign
 from ui.components.rewrites import word_diff
 
-pytestmark = pytest.mark.timeout(60)
 LONG = 1_000_000
 
 
@@ -83,9 +83,10 @@ SAID: list[tuple[Callable[[str], Any], str]] = [
 @pytest.mark.slow
 @pytest.mark.trust
 @pytest.mark.parametrize(("function", "text"), [*READ, *SAID], ids=map(str, range(len([*READ, *SAID]))))
-@pytest.mark.timeout(60)
 def test_texts_are_looked_through_in_linear_time(function: Callable[[str], Any], text: str) -> None:
+    began = time.process_time()  # what others run at the same time does not count
     function(text)
+    assert time.process_time() - began < 45
 
 
 PAGES = {
