@@ -280,9 +280,9 @@ def test_names_that_cannot_be_are_told(visit, questions, made):
     app.session_state["evaluate_new"] = True
     app.run()
     for name, said in (
-        ("../x", "begins with a letter"),
+        ("../x", "a letter or digit first"),
         ("first", "is taken"),
-        ("<img src=x>", "begins with a letter"),
+        ("<img src=x>", "a letter or digit first"),
     ):
         next(one for one in app.text_input if one.label == "Name").set_value(name).run()
         app.button(key="ev_begin").click().run()
