@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from core.api import comparing, evaluating
+from core.api import arguments
 from core.corpus import catalogue
 from core.corpus.chunk import Chunking
 from core.corpus.source import Source
@@ -48,8 +48,7 @@ def stand_in(home: Path, patch: pytest.MonkeyPatch) -> FakeEngine:
         return Source("tiny", "indexed", _beir(home), Chunking()) if what == "tiny" else known(what, **more)
 
     patch.setattr(catalogue, "source", source)
-    for module in (comparing, evaluating):
-        patch.setattr(module, "ensure", lambda *_: None)
+    patch.setattr(arguments, "ensure", lambda *_: None)
     return made
 
 

@@ -14,7 +14,7 @@ from core.analysis.run_view import worked
 from core.analysis.token_usage import Totals, add, totals
 from core.domain.format import STEP_KINDS, brief, milliseconds
 from core.domain.types import RouteResult, Run, SpanKind
-from core.store.traces import Traces
+from core.store.search import Traces
 
 # Measurements that a percentile needs: below, it would be the largest one or lie between the last two.
 NEEDED: Mapping[int, int] = {50: 1, 90: 10, 95: 20, 99: 100}

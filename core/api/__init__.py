@@ -4,11 +4,11 @@ Plain arguments go in, records with tables come out. Wrong arguments raise BadIn
 machine Unavailable. May import all of `core` but `cli`; see docs/using.md.
 """
 
+from core.api.arguments import Progress
 from core.api.comparing import Comparison, compare
 from core.api.evaluating import Evaluated, evaluate, evaluation, evaluations
 from core.api.explaining import Explanation, why
 from core.api.gating import GateDecision, gate
-from core.api.progress import Progress
 from core.domain.errors import BadInput, RouteScopeError, Unavailable
 
 __all__ = [

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
+from core.corpus import catalogue, index
+from core.corpus.source import Source
 from core.domain.conversation import turns
 from core.domain.errors import BadInput
 from core.domain.filters import Filter, read_filters
+from core.domain.format import ProgressBar
 from core.domain.pipelines import from_command
+from core.domain.settings import Settings
 from core.domain.types import Turn
 from core.engine.availability import without_model
 from core.engine.engine import Engine
@@ -117,3 +122,45 @@ def paths(value: Any, name: str) -> tuple[Path, ...]:
     """One path or several."""
     several = value if isinstance(value, list | tuple) else (value,)
     return tuple(path(one, name) for one in several)
+
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is done, how many of it are done, and of how many (0: not known)."""
+
+
+@contextmanager
+def reporting(progress: Progress | bool) -> Iterator[Progress]:
+    """Whom to tell: the function given, stderr for True, nobody for False; BadInput for others."""
+    if progress is True:
+        bar = ProgressBar()
+        try:
+            yield bar
+        finally:
+            bar.close()
+    elif progress is False:
+        yield lambda _what, _done, _total: None
+    elif callable(progress):
+        yield progress
+    else:
+        raise BadInput(f"progress={progress!r}; give True, False or a function of (what, done, total)")
+
+
+def source(target: File, name: str | None, settings: Settings, *, known: bool) -> Source:
+    """Return the corpus called `target` or, unless it must be `known`, the folder or file of that path.
+    Raises BadInput if neither exists.
+    """
+    given = target if isinstance(target, str) else path(target, "corpus")
+    return catalogue.source(given, settings=settings, name=name, known_only=known)
+
+
+def ensure(origin: Source, settings: Settings, report: Progress) -> None:
+    """Build its index unless there is one that is current; what was built stays when it is stopped."""
+    there = origin.kind == "table" or catalogue.current(origin.name, settings) is not None
+    if there and catalogue.describe(origin.name, settings).state == "ready":
+        return
+    index.build(
+        None,
+        origin,
+        settings=settings,
+        progress=lambda stage, done, total: report(f"{origin.name}: {stage}", done, total),
+    )

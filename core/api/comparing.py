@@ -8,23 +8,8 @@ from typing import TYPE_CHECKING
 
 from core.analysis.rank_overlap import rank_rows
 from core.analysis.run_view import worked
-from core.api import html
-from core.api.arguments import (
-    File,
-    Names,
-    Parameters,
-    chosen,
-    conditions,
-    conversation,
-    count,
-    flag,
-    listed,
-    of_routes,
-    own_routes,
-    text,
-)
-from core.api.corpora import ensure, source
-from core.api.progress import Progress, reporting
+from core.api import arguments, html
+from core.api.arguments import File, Names, Parameters, Progress
 from core.corpus import catalogue, cautions
 from core.domain.format import milliseconds
 from core.domain.types import AnswerStyle, Query, Run, Turn
@@ -55,7 +40,7 @@ class Comparison(Run):
         """
         import pandas as pd
 
-        rows = rank_rows(self, depth=count(depth, "depth"), limit=MAX_ROWS)
+        rows = rank_rows(self, depth=arguments.count(depth, "depth"), limit=MAX_ROWS)
         frame = pd.DataFrame(
             {"title": [row.name for row in rows]}, index=pd.Index([row.id for row in rows], name="passage")
         )
@@ -114,18 +99,21 @@ def compare(
     A route that fails reports the error in its result and does not affect the others. Ctrl-C stops the run
     and stores its finished routes. Raises BadInput and Unavailable.
     """
-    query, where = Query(text(question, "question"), conversation(history)), conditions(filters)
+    query, where = (
+        Query(arguments.text(question, "question"), arguments.conversation(history)),
+        arguments.conditions(filters),
+    )
     engine = engines.shared_engine()  # it knows the routes that the settings name
-    named, values = None if routes is None else listed(routes), of_routes(parameters)
+    named, values = None if routes is None else arguments.listed(routes), arguments.of_routes(parameters)
     for value, name in ((answers, "answers"), (stored, "stored"), (build, "build")):
-        flag(value, name)
-    added = own_routes(own, python)
+        arguments.flag(value, name)
+    added = arguments.own_routes(own, python)
     now = engine.settings
-    with reporting(progress) as report:
-        origin = source(corpus, None, now, known=not build)
+    with arguments.reporting(progress) as report:
+        origin = arguments.source(corpus, None, now, known=not build)
         if build:
-            ensure(origin, now, report)
-        names = tuple(dict.fromkeys((*(named or chosen(None, engine, origin.name)), *added)))
+            arguments.ensure(origin, now, report)
+        names = tuple(dict.fromkeys((*(named or arguments.chosen(None, engine, origin.name)), *added)))
         request = Request(
             query,
             origin.name,

@@ -9,22 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.analysis.metrics import COMPARED, HEADLINE, titled
-from core.api import html
-from core.api.arguments import (
-    File,
-    Names,
-    Parameters,
-    conditions,
-    flag,
-    listed,
-    of_routes,
-    own_routes,
-    path,
-    paths,
-    text,
-)
-from core.api.corpora import ensure, source
-from core.api.progress import Progress, reporting
+from core.api import arguments, html
+from core.api.arguments import File, Names, Parameters, Progress
 from core.backends.workers.place import place
 from core.corpus import catalogue, variants
 from core.corpus.source import Source
@@ -67,7 +53,7 @@ class Evaluated(Evaluation):
         import pandas as pd
 
         return pd.DataFrame(
-            [self._row(route) for route in leaderboard.ranked(self.figures, HEADLINE)],
+            [self._row(route) for route in leaderboard.ranked(self.figures, HEADLINE)]
         ).set_index("route")
 
     @property
@@ -192,43 +178,43 @@ def evaluate(
         raise TypeError(f"evaluate() got an unexpected keyword argument {unknown[0]!r}")
     if keep is not None and out is not None:
         raise BadInput("keep and out cannot be combined; give one")
-    folder = None if out is None else path(out, "out")
+    folder = None if out is None else arguments.path(out, "out")
     if keep is not None:
-        folder = experiment_store.place(settings, text(keep, "keep"))
-    if folder is None and (flag(fresh, "fresh") or flag(retry_failed, "retry_failed")):
+        folder = experiment_store.place(settings, arguments.text(keep, "keep"))
+    if folder is None and (arguments.flag(fresh, "fresh") or arguments.flag(retry_failed, "retry_failed")):
         raise BadInput("fresh and retry_failed need out or keep")
     if asked.get("questions"):
-        asked["questions"] = tuple(map(str, paths(asked["questions"], "questions")))
+        asked["questions"] = tuple(map(str, arguments.paths(asked["questions"], "questions")))
     if asked.get("qrels") is not None:
-        asked["qrels"] = str(path(asked["qrels"], "qrels"))
+        asked["qrels"] = str(arguments.path(asked["qrels"], "qrels"))
     if asked.get("labels") is not None and (asked.get("questions") or asked.get("qrels")):
         raise BadInput("labels cannot be combined with questions or qrels")
     if chunkings is not None and folder is None:
         raise BadInput("chunkings need out or keep: they are saved with the evaluation")
     course: Course = {"fresh": fresh, "retry": retry_failed, "workers": place(workers, scheduler)}
     engine = engines.shared_engine()  # it knows the routes that the settings name
-    names = () if routes is None else listed(routes)
-    added = own_routes(own, python)
+    names = () if routes is None else arguments.listed(routes)
+    added = arguments.own_routes(own, python)
     if names:
         names = tuple(dict.fromkeys((*names, *added)))
         check_baseline(asked.get("baseline"), names)
-    origin = source(target, name, settings, known=not flag(build, "build"))
-    others = () if chunkings is None else _chunkings(origin, chunkings, settings)
+    origin = arguments.source(target, name, settings, known=not arguments.flag(build, "build"))
+    others = () if chunkings is None else chunkings_of(origin, chunkings, settings)
     spec = Spec(
         origin.name,
         names,
-        of_routes(parameters),
-        answers=flag(answers, "answers"),
+        arguments.of_routes(parameters),
+        answers=arguments.flag(answers, "answers"),
         chunkings=tuple(str(variants.key_of(one.name)) for one in others),
-        filters=tuple(map(str, conditions(filters))),
+        filters=tuple(map(str, arguments.conditions(filters))),
         columns=read_columns(f"{name}={column}" for name, column in (columns or {}).items()),
         **asked,
     )
     # before an index is built: a wrong file is told at once
     found = sets.of_spec(spec, origin.path) if spec.labels is None else None
-    with reporting(progress) as report:
+    with arguments.reporting(progress) as report:
         for one in (origin, *others) if build else ():
-            ensure(one, settings, report)
+            arguments.ensure(one, settings, report)
         course["progress"] = partial(report, "questions")
         if others and folder is not None:
             group = measuring.prepare(engine, spec, found, origin.path)
@@ -246,7 +232,7 @@ ASKED = {name: one for name, (one, _) in options(Spec).items()}
 evaluate.__signature__ = with_keywords(evaluate, ASKED)  # type: ignore[attr-defined]
 
 
-def _chunkings(origin: Source, given: str | Sequence[str], settings: Settings) -> Sequence[Source]:
+def chunkings_of(origin: Source, given: str | Sequence[str], settings: Settings) -> Sequence[Source]:
     """Return the chunkings to measure in addition to `origin`. Raises BadInput if no other is named."""
     if not isinstance(given, Sequence) or not all(isinstance(one, str) for one in given):
         raise BadInput(f"chunkings={given!r}; give all, or names such as 256 and headings")
@@ -279,7 +265,7 @@ def evaluation(name: File) -> Evaluated:
             raise BadInput(f"{name!r} is no saved evaluation and no folder of one; saved are: {known}")
         folder = experiment_store.place(settings, name)
     else:
-        folder = path(name, "name")
+        folder = arguments.path(name, "name")
     opened = experiment_store.opened(folder)
     if not opened.figures:
         raise BadInput(f"evaluation {opened.name} has no figures yet; wait until it finishes")

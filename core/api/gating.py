@@ -15,10 +15,9 @@ from core.engine import engine as engines
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.release.criteria import Criteria, keywords
 from core.evaluation.release.gate import Decision, decide
-from core.evaluation.release.measured import find, of_evaluation, settled
+from core.evaluation.release.measured import Measured, find, of_evaluation, settled
 from core.evaluation.release.regressions import regressed
-from core.evaluation.release.snapshot import Against, earlier, failures
-from core.evaluation.release.snapshot import compare as compare_with
+from core.evaluation.release.snapshot import Against, Snapshot, compare, earlier, failures
 from core.evaluation.spec import with_keywords
 from core.evaluation.templating import say
 
@@ -138,15 +137,29 @@ def gate(
         found = find(settings, text(str(path(measured, "measured")), "measured"))
     if planned is not None:
         found = found.planned(listed(planned))
-    decision = decide(found, settled(found, asked))
     if regressions is not None:
-        engine, given = engines.shared_engine(), text(str(path(regressions, "regressions")), "regressions")
-        decision = replace(decision, regressions=regressed(engine, given, found, decision.shown))
-    change = None
-    if before is not None:
-        most = None if max_broken is None else count(max_broken, "max_broken", least=0)
-        change = compare_with(before, found, decision, max_broken=most)
+        regressions = text(str(path(regressions, "regressions")), "regressions")
+    most = None if max_broken is None else count(max_broken, "max_broken", least=0)
+    decision, change = decided(found, asked, before, regressions, most)
     return GateDecision(**{one.name: getattr(decision, one.name) for one in fields(Decision)}, against=change)
+
+
+def decided(
+    measured: Measured,
+    criteria: Criteria,
+    before: Snapshot | None,
+    regressions: str | None,
+    max_broken: int | None,
+    **asking: Any,
+) -> tuple[Decision, Against | None]:
+    """Decide, and compare with the earlier release `before`. `asking` says how the questions of `regressions`
+    are asked.
+    """
+    decision = decide(measured, settled(measured, criteria))
+    if regressions is not None:
+        found = regressed(engines.shared_engine(), regressions, measured, decision.shown, **asking)
+        decision = replace(decision, regressions=found)
+    return decision, None if before is None else compare(before, measured, decision, max_broken=max_broken)
 
 
 # what help and notebooks show

@@ -19,13 +19,15 @@ from core.domain.program import COMMAND, version
 
 OK, FAILED, BAD_INPUT = 0, 1, 2
 # name -> module of core.cli that has it under the same name, with an underscore at its end
+OWN = (
+    "ask audit calibrate corpora demo diff doctor fit gaps gate labels matrix models module questions raft "
+    "routes serve sweep traffic"
+)
 COMMANDS = {
-    **{name: name for name in ("ask", "audit", "calibrate", "corpora", "demo", "diff", "doctor", "fit")},
-    **{name: name for name in ("gaps", "gate", "labels", "matrix", "models", "module", "questions", "raft")},
-    **{name: name for name in ("routes", "serve", "sweep", "traffic")},
+    **{name: name for name in OWN.split()},
     "audit-access": "audit_access",
     "eval": "evaluate",
-    "export": "sessions",
+    "export": "imports",
     "import": "imports",
     "index": "corpora",
     "mcp": "serve",
@@ -82,12 +84,9 @@ def main(args: Sequence[str] | None = None) -> int:
     except click.UsageError as error:
         where = f"{error.ctx.command_path} --help" if error.ctx else f"{COMMAND} --help"
         return _fail(f"{error.format_message()} (see {where})", BAD_INPUT, debug=debug)
-    except click.ClickException as error:
-        return _fail(error.format_message(), BAD_INPUT, debug=debug)
-    except BadInput as error:
-        return _fail(str(error), BAD_INPUT, debug=debug)
-    except RouteScopeError as error:
-        return _fail(str(error), FAILED, debug=debug)
+    except (click.ClickException, RouteScopeError) as error:
+        code = BAD_INPUT if isinstance(error, click.ClickException | BadInput) else FAILED
+        return _fail(str(error), code, debug=debug)
     except BrokenPipeError:
         # Whoever read stdout has gone; without this the interpreter complains again on its way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

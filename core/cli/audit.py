@@ -7,13 +7,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from core.cli import corpora
 from core.cli.commands import COLUMNS, PARAMETERS, argument, command, declared
-from core.cli.common import emit, note, warn, working
+from core.cli.common import emit, note, table, warn, working
 from core.cli.evaluate import check_labels
 from core.cli.named import read_parameters
-from core.cli.text import table
+from core.corpus import catalogue
+from core.domain import settings
 from core.domain.errors import BadInput
+from core.engine import engine as engines
+from core.evaluation import sets
+from core.evaluation.audit import audit
+from core.evaluation.background import free_name
+from core.evaluation.experiment_store import place
+from core.evaluation.runner import Course
 from core.evaluation.spec import Spec, option
+from core.routes.registry import pick
 
 QUERIES = 40
 ASKED = ("split", "mode", "queries", "seed", "labels", "questions", "qrels")
@@ -24,24 +33,13 @@ INTERRUPTED = 130  # as shells say of a command that Ctrl-C ended
 def audit_(
     target: str = argument("SET"),
     routes: str | None = option(None, "Names from `routes`. Default: all that make decisions.", "A,B"),
-    baseline: str = option(
-        "hybrid_rrf", "Route to compare with; hybrid_rrf and rerank are always asked, too.", "ROUTE"
-    ),
+    baseline: str = option("hybrid_rrf", "Route to compare with; rerank is asked, too.", "ROUTE"),
     asked: dict[str, Any] = declared(Spec, only=ASKED, queries=QUERIES),
     columns: Mapping[str, str] = COLUMNS,
     parameters: Sequence[str] = PARAMETERS,
-    answers: Literal["none", "all"] | None = option(
-        None, "Have the routes write answers. Default: all where a model is set up."
-    ),
-    answer_by: Literal["model", "extract"] | None = option(
-        None, "Answers by the language model, or copied sentences."
-    ),
-    out: Path | None = option(
-        None,
-        "Write the results here; resumes an audit that was stopped. Default: saved as audit-SET "
-        "for the Evaluate page.",
-        "DIR",
-    ),
+    answers: Literal["none", "all"] | None = option(None, "Default: all where a model is set up."),
+    answer_by: Literal["model", "extract"] | None = option(None, "The model, or copied sentences."),
+    out: Path | None = option(None, "Results; resumes a stopped audit. Default: saved as audit-SET.", "DIR"),
     fresh: bool = option(False, "Discard the results in the folder and start over."),
     retry_failed: bool = option(False, "Rerun the questions that failed."),
 ) -> int:
@@ -54,20 +52,10 @@ def audit_(
 
     Stopped by Ctrl-C, or killed, the same command goes on. Exit code 130: stopped by Ctrl-C.
     """
-    from core.cli.corpora import ensure
-    from core.corpus import catalogue
-    from core.domain import settings
-    from core.engine.engine import shared_engine
-    from core.evaluation import sets
-    from core.evaluation.audit import audit
-    from core.evaluation.background import free_name
-    from core.evaluation.experiment_store import place
-    from core.routes.registry import pick
-
     if answers == "none" and answer_by:
         raise BadInput("--answer-by needs --answers all")
     check_labels(asked)
-    engine = shared_engine()
+    engine = engines.shared_engine()
     chosen = pick(routes) if routes is not None else []
     pick([baseline])
     now = settings.current()
@@ -87,7 +75,7 @@ def audit_(
     )
     # before an index is built: an invalid file is reported immediately
     found = sets.of_spec(spec, source.path) if spec.labels is None else None
-    ensure(source, now)
+    corpora.ensure(source, now)
     ready = audit.prepare(engine, spec, found, source.path)
     for line in ready.labelled.reading:
         note(line)
@@ -96,19 +84,13 @@ def audit_(
     stopped = f"stopped by the user; results so far are in {folder}, and the same command resumes from them"
     try:
         with working() as (bar, stop):
-            figures = audit.perform(
-                engine,
-                ready,
-                folder,
-                fresh=fresh,
-                retry=retry_failed,
-                progress=partial(bar, "questions"),
-                ended=stop.is_set,
-            )
+            course: Course = {"fresh": fresh, "retry": retry_failed, "ended": stop.is_set}
+            course["progress"] = partial(bar, "questions")
+            figures = audit.perform(engine, ready, folder, **course)
     except KeyboardInterrupt:  # a second Ctrl-C, which does not wait for the figures
         note(stopped)
         return INTERRUPTED
-    emit(figures, lambda: _text(figures, folder))
+    emit(figures, _text(figures, folder))
     if figures["interrupted"]:
         note(stopped)
         return INTERRUPTED
@@ -118,8 +100,6 @@ def audit_(
 
 def _text(figures: Mapping[str, Any], folder: Path) -> str:
     """Format the tables as text."""
-    from core.evaluation.audit import audit
-
     parts = []
     for title, rows in audit.tables(figures):
         heads = list(dict.fromkeys(name for row in rows for name in row))

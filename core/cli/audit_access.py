@@ -7,11 +7,20 @@ from dataclasses import MISSING
 from pathlib import Path
 from typing import Any
 
-from core.cli.commands import COLUMNS, command
-from core.cli.common import emit, warn, working
-from core.cli.text import table
+from core.cli import corpora
+from core.cli.commands import COLUMNS, QUESTIONS, ROUTES, command
+from core.cli.common import emit, table, warn, working
+from core.corpus import catalogue
+from core.domain import filters, settings
 from core.domain.errors import BadInput, Unavailable
+from core.engine import engine as engines
+from core.evaluation import sets
+from core.evaluation.access import audit_access, own_questions
+from core.evaluation.dataset import LabelledSet
+from core.evaluation.labels.final import labelled_set
 from core.evaluation.spec import option
+from core.evaluation.templating import say
+from core.routes.registry import pick
 
 
 @command("audit-access")
@@ -20,18 +29,16 @@ def audit_access_(
     group: str = option(MISSING, "The group whose view is tested.", "GROUP", flags="--as"),
     rules: Sequence[str] = option(
         (),
-        "Documents with this metadata may be seen by these groups alone; over [access] of the settings; "
-        "repeatable. VALUE * means all others.",
+        "Who may see documents with this metadata, VALUE * for all others; adds to [access] of the settings; "
+        "repeatable.",
         "FIELD=VALUE:GROUP,...",
         flags="--access",
     ),
-    routes: str | None = option(None, "Names from `routes`, or all. Default: all that ask no model.", "A,B"),
-    questions: Sequence[Path] = option((), "As of `eval`; repeatable.", "FILE"),
+    routes: str | None = ROUTES,
+    questions: Sequence[Path] = QUESTIONS,
     columns: Mapping[str, str] = COLUMNS,
     labels: str | None = option(None, "Questions and labels of a label set from the Label page.", "NAME"),
-    canaries: int = option(
-        3, "Made-up forbidden documents, planted in a scratch copy of the index.", "N", most=50
-    ),
+    canaries: int = option(3, "Forbidden documents planted in a copy of the index.", "N", most=50),
     limit: int = option(50, "At most N labelled questions.", "N", least=1),
 ) -> int:
     """Test whether text of documents that GROUP may not see gets into the steps of routes.
@@ -43,25 +50,15 @@ def audit_access_(
     Exit code 0: nothing forbidden got in after the filter; 1: something did, or a route failed on a
     question; 2: bad input.
     """
-    from core.cli.corpora import ensure
-    from core.corpus import catalogue
-    from core.domain import filters, settings
-    from core.engine.engine import shared_engine
-    from core.evaluation import sets
-    from core.evaluation.access import audit_access, own_questions
-    from core.evaluation.dataset import LabelledSet
-    from core.evaluation.labels.final import labelled_set
-    from core.routes.registry import pick
-
     if labels is not None and questions:
         raise BadInput("--labels cannot be combined with --questions")
     now = settings.current()
     merged = filters.with_rules(now.access, rules)
     filters.conditions(merged, group)  # before an index is built
     chosen = pick(routes) if routes is not None else [one for one in pick("all") if not one.asks()]
-    engine = shared_engine()
+    engine = engines.shared_engine()
     source = catalogue.source(corpus, settings=now)
-    ensure(source, now)
+    corpora.ensure(source, now)
     opened = engine.corpus(source.name)
     labelled: LabelledSet | None
     said: list[str] = []
@@ -76,61 +73,29 @@ def audit_access_(
         labelled = own_questions(opened, source.path)
     warn(said)
     with working() as (bar, stop):
-        found = audit_access(
-            engine,
-            source.name,
-            group,
-            merged,
-            chosen,
-            labelled=labelled,
-            limit=limit,
-            canaries=canaries,
-            progress=bar,
-            cancel=stop,
-        )
+        how: dict[str, Any] = {"limit": limit, "canaries": canaries, "progress": bar, "cancel": stop}
+        found = audit_access(engine, source.name, group, merged, chosen, labelled=labelled, **how)
     document = found.document()
-    emit(document, lambda: _text(document))
+    emit(document, _text(document))
     return 0 if found.clean else 1
 
 
 def _text(document: Mapping[str, Any]) -> str:
     """Draw the table for people."""
-
     heads = ["route", "step", "questions asked", "leaked unfiltered", "leaked filtered", "example"]
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for route in document["routes"]:
-        if not route["asked"]:
-            rows.append([route["route"], "", 0, "", "", f"not tested: {route['problem']}"])
+        name, asked = route["route"], route["asked"]
+        if not asked:
+            rows.append((name, "", 0, "", "", f"not tested: {route['problem']}"))
         if route["failed"]:
             why = f"{route['failed']} questions have no result: {route['problem']}"
-            rows.append([route["route"], "", route["asked"], "", "", why])
-        elif route["asked"] and not route["steps"]:
-            rows.append([route["route"], "", route["asked"], 0, 0, "forbidden text was never found"])
+            rows.append((name, "", asked, "", "", why))
+        elif asked and not route["steps"]:
+            rows.append((name, "", asked, 0, 0, "forbidden text was never found"))
         for step in route["steps"]:
-            first = step["examples"][0] if step["examples"] else {}
-            example = f"{first.get('question', '')}: {first.get('passage', '')} in {first.get('span', '')}"
-            rows.append(
-                [route["route"], step["step"], route["asked"], step["before"], step["after"], example]
+            example = (
+                "{question}: {passage} in {span}".format(**step["examples"][0]) if step["examples"] else ""
             )
-    asked, hidden = document["questions"], document["forbidden"]
-    failed = [route["route"] for route in document["routes"] if route["failed"]]
-    result = (
-        f"Forbidden text got into {document['leaked_after']} steps after the filter."
-        if document["leaked_after"]
-        else "Nothing forbidden got in after the filter."
-    )
-    if failed:
-        result += f" Not shown for {', '.join(failed)}, which failed on some questions."
-    return "\n".join(
-        (
-            f"As {document['as']}, who may see what meets: {' and '.join(document['filter'])}",
-            f"{asked['labelled']} labelled questions, {asked['canaries']} canaries; "
-            f"{hidden['documents']} documents of the corpus are forbidden",
-            "",
-            table(heads, rows),
-            "",
-            *document["notes"],
-            result,
-            document["note"],
-        )
-    )
+            rows.append((name, step["step"], asked, step["before"], step["after"], example))
+    return say("commands.access", document, table(heads, rows))

@@ -6,16 +6,21 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from core.backends import calibrations
+from core.backends.calibrations import DecisionCalibration
+from core.cli import corpora
 from core.cli.commands import argument, command
-from core.cli.common import emit, note, working
-from core.cli.text import amount, table
-from core.domain.errors import BadInput, Cancelled
+from core.cli.common import amount, emit, note, table, working
+from core.corpus import catalogue
+from core.domain import settings
+from core.domain.errors import BadInput, Cancelled, Unavailable
+from core.domain.needs import Need
+from core.engine import engine as engines
+from core.engine.availability import missing
+from core.evaluation import calibration as calibrating
+from core.evaluation import sets
 from core.evaluation.spec import option
-
-if TYPE_CHECKING:
-    from core.backends.calibrations import DecisionCalibration
 
 QUERIES = 24
 SEED = 1  # another than that of `audit` and `eval`, whose questions are to be others
@@ -27,12 +32,8 @@ def calibrate_(
     decisions: str | None = option(None, "Decisions to calibrate. Default: all.", "A,B"),
     queries: int = option(QUERIES, "At most N cases from each set.", "N", least=1),
     seed: int = option(SEED, "Seed of the questions drawn.", least=None),
-    split: str | None = option(
-        None, "dev, test or all. Default: dev if a set has it, else all but test.", "SPLIT"
-    ),
-    out: Path | None = option(
-        None, "Write the calibrations here. Default: where routes look for them.", "DIR"
-    ),
+    split: str | None = option(None, "dev, test or all. Default: dev, else all but test.", "SPLIT"),
+    out: Path | None = option(None, "Write them here. Default: where routes look for them.", "DIR"),
 ) -> int:
     """Measure what the language model's yes-or-no judgements are worth, and choose a threshold for each.
 
@@ -40,47 +41,30 @@ def calibrate_(
     threshold is also checked on a set that it was not chosen on. A decision with an AUC below 0.65 carries no
     signal: routes that go by it say so. The model's replies are cached, so a stopped command goes on.
     """
-    from core.backends import calibrations
-    from core.cli.corpora import ensure
-    from core.corpus import catalogue
-    from core.domain import settings
-    from core.domain.errors import Unavailable
-    from core.domain.needs import Need
-    from core.engine.availability import missing
-    from core.engine.engine import shared_engine
-    from core.evaluation import calibration, sets
-
-    wanted = calibration.chosen(decisions)
-    now, engine = settings.current(), shared_engine()
+    wanted = calibrating.chosen(decisions)
+    now, engine = settings.current(), engines.shared_engine()
     if why := missing(engine).get(Need.LLM):
         raise Unavailable(f"nothing to calibrate: {why}")
     sources = [catalogue.source(target, settings=now) for target in dict.fromkeys(targets)]
     found = [sets.read(one.name, one.path, split=split or "all") for one in sources]
     for source in sources:
-        ensure(source, now)
+        corpora.ensure(source, now)
     folder = out or now.home / "calibrations"
     made: list[DecisionCalibration] = []
     with working("q") as (bar, asked):
         try:
             for decision in wanted:
-                cases: list[calibration.Case] = []
+                cases: list[calibrating.Case] = []
                 for source, written in zip(sources, found, strict=True):
                     corpus = engine.corpus(source.name)
                     labelled = sets.tie(written, corpus)[0]
-                    label = f"{decision}, {source.name}"
-                    cases += calibration.gather(
-                        engine,
-                        labelled if split else calibration.of_dev(labelled),
-                        corpus,
-                        decision,
-                        queries,
-                        seed,
-                        partial(bar, label),
-                        asked.is_set,
-                        note,
-                    )
+                    labelled = labelled if split else calibrating.of_dev(labelled)
+                    about = engine, labelled, corpus, decision, queries, seed
+                    report = partial(bar, f"{decision}, {source.name}")
+                    cases += calibrating.gather(*about, report, asked.is_set, note)
                 try:
-                    one = calibration.calibrate(decision, calibrations.subject(engine.llm()), cases)
+                    by = calibrations.subject(engine.llm())
+                    one = calibrating.calibrate(decision, by, cases)
                 except BadInput as error:
                     note(f"left out: {error}")
                     continue
@@ -90,35 +74,20 @@ def calibrate_(
         except Cancelled:
             note("stopped by the user; what was finished is saved, and the same command goes on")
             return 1
-    emit([asdict(one) for one in made], lambda: _text(made))
+    emit([asdict(one) for one in made], _text(made))
     return 0 if made else 1
 
 
 def _text(made: Sequence[DecisionCalibration]) -> str:
-    rows = [
-        (
-            one.decision,
-            one.n,
-            one.positive,
-            f"{one.auc:.2f}",
-            f"{one.interval[0]:.2f} to {one.interval[1]:.2f}",
-            f"{one.threshold:g}",
-            "yes" if one.signal else "no",
-        )
-        for one in made
-    ]
-    apart = [
-        (
-            one.decision,
-            held.name,
-            held.n,
-            held.positive,
-            *(amount(value, 2) for value in (held.auc, held.threshold, held.balanced_accuracy)),
-        )
-        for one in made
-        for held in one.held_out
-    ]
+    rows, apart = [], []
+    for one in made:
+        ends, signal = f"{one.interval[0]:.2f} to {one.interval[1]:.2f}", "yes" if one.signal else "no"
+        about = one.decision, one.n, one.positive, f"{one.auc:.2f}"
+        rows.append((*about, ends, f"{one.threshold:g}", signal))
+        for held in one.held_out:
+            figures = (amount(value, 2) for value in (held.auc, held.threshold, held.balanced_accuracy))
+            apart.append((one.decision, held.name, held.n, held.positive, *figures))
     heads = ("decision", "cases", "true", "AUC", "95% interval", "threshold", "signal")
-    parts = [table(heads, rows, right=(1, 2, 3, 5)), "", "Each set by the threshold that the others give"]
+    parts = [table(heads, rows), "", "Each set by the threshold that the others give"]
     heads = ("decision", "set", "cases", "true", "AUC", "threshold", "balanced accuracy")
-    return "\n".join((*parts, table(heads, apart, right=(2, 3, 4, 5, 6))))
+    return "\n".join((*parts, table(heads, apart)))

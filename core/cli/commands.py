@@ -8,12 +8,14 @@ from dataclasses import MISSING, Field, dataclass, field
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from core.domain.errors import BadInput
 from core.evaluation.spec import KEY, DeclaredOption, option, options
+
+if TYPE_CHECKING:
+    from core.backends.workers.place import WorkPlace
 
 METAVAR = "metavar"  # in the metadata of an argument
 JSON = "core.cli.json"  # in a context's meta
@@ -25,51 +27,17 @@ def _columns(given: Sequence[str]) -> dict[str, str]:
     return read_columns(given)
 
 
-PARAMETERS = option(
-    (), "Set a parameter of a route; repeatable.", "ROUTE.NAME=VALUE", flags="--parameter"
-)  # see `core.cli.ask.read_parameters`
-FILTERS = option(
-    (),
-    "Find only passages whose document's metadata meets this: = != < > <= >= ~ (contains) !~, or "
-    '"FIELD in A|B"; repeatable.',
-    "FIELD=VALUE",
-    flags="--filter",
-)
+PARAMETERS = option((), "Set a parameter of a route; repeatable.", "ROUTE.NAME=VALUE", "--parameter")
+PRESET = option(None, "A preset; --parameter overrides it.", "NAME")
+ROUTES = option(None, "Names from `routes`, or all. Default: all that ask no model.", "A,B")
+QUESTIONS = option((), "As of `eval`; repeatable.", "FILE")
 COLUMNS = option(
     (),
     "Which columns of the questions mean what: question, answer, relevant (ids of documents or passages, or "
     "texts), grade, id, mode, split, history, answerable.",
     "FIELD=COLUMN,...",
-    flags="--columns",
     read=_columns,
 )
-PRESET = option(None, "A preset; --parameter overrides it.", "NAME", flags="--preset")
-OWN_ROUTES = option(
-    (),
-    "Your own pipeline as a route, FILE.py:FUNCTION or http://host:port/path; repeatable.",
-    "NAME=TARGET",
-    flags="--route",
-)
-PYTHON = option(
-    None,
-    "The interpreter of --route FILE.py:FUNCTION, or its environment's folder.",
-    "PATH",
-    flags="--python",
-)
-ENV = option(
-    (),
-    "An environment variable that --route FILE.py:FUNCTION may see, such as an API key; repeatable.",
-    "VARIABLE",
-    flags="--env",
-)
-WORKERS = option(None, "Use N worker processes of this machine.", "N", flags="--workers", least=None)
-SCHEDULER = option(
-    None, "Use the workers of a Dask scheduler, tcp://HOST:PORT or tls://.", "URL", flags="--scheduler"
-)
-ANSWER_BY = option(
-    None, "Written by the language model, or sentences copied from passages.", flags="--answer-by"
-)
-ANSWER_ORDER = option(None, "Order of the passages in the answer prompt.", flags="--answer-order")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +57,23 @@ def declared(
     """
     known = {name: one for name, one in options(model).items() if not only or name in only}
     return ModelOptions(known, made, defaults)
+
+
+@dataclass(frozen=True, slots=True)
+class _Workers:
+    workers: int | None = option(None, "Use N worker processes of this machine.", "N", least=None)
+    scheduler: str | None = option(
+        None, "Use the workers of a Dask scheduler, tcp://HOST:PORT or tls://.", "URL"
+    )
+
+
+def _place(**given: Any) -> WorkPlace | None:
+    from core.backends.workers.place import place
+
+    return place(**given)
+
+
+WORKERS = declared(_Workers, _place)  # where to work; None: in this process
 
 
 def argument(metavar: str) -> Any:
@@ -138,15 +123,10 @@ def output() -> list[click.Parameter]:
     def keep(context: click.Context, _: click.Parameter, value: bool) -> None:
         context.meta[JSON] = value
 
+    switch: dict[str, Any] = {"is_flag": True, "expose_value": False}
     return [
-        click.Option(
-            ["--json"],
-            is_flag=True,
-            expose_value=False,
-            callback=keep,
-            help="Write one JSON document to stdout.",
-        ),
-        click.Option(["--debug"], is_flag=True, expose_value=False, help="Show the traceback of an error."),
+        click.Option(["--json"], **switch, callback=keep, help="Write one JSON document to stdout."),
+        click.Option(["--debug"], **switch, help="Show the traceback of an error."),
     ]
 
 
@@ -197,16 +177,3 @@ def _type(kind: str, own: DeclaredOption) -> click.ParamType[Any, Any]:
     if kind.startswith("float"):
         return click.FLOAT if least is None else click.FloatRange(least, most)
     return click.STRING
-
-
-def use_pipelines(given: Sequence[str], python: str | None, env: Sequence[str]) -> tuple[str, ...]:
-    """Add the pipelines of --route to the routes of this process; their names."""
-    from core.domain.pipelines import from_command
-    from core.routes.registry import add
-
-    if (python or env) and not given:
-        raise BadInput(f"--{'python' if python else 'env'} needs --route NAME=FILE.py:FUNCTION")
-    made = [from_command(one, python or "", env) for one in given]
-    for pipeline in made:
-        add(pipeline)
-    return tuple(dict.fromkeys(one.name for one in made))

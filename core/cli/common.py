@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -22,12 +25,14 @@ from core.domain.jsonl import finite
 from core.domain.text import one_line
 
 
-def emit(document: Any, text: Callable[[], str]) -> None:
-    """Write the one result of a command: `document` as JSON, or `text()` for people.
+def emit(document: Any, text: str | Callable[[], str]) -> None:
+    """Write the one result of a command: `document` as JSON, or `text` for people.
 
     JSON is ASCII and has null for NaN: any parser reads it, and no terminal is steered by what it says.
     """
-    click.echo(json.dumps(finite(document), indent=1, allow_nan=False) if json_asked() else text())
+    if json_asked():
+        text = json.dumps(finite(document), indent=1, allow_nan=False)
+    click.echo(text if isinstance(text, str) else text())
 
 
 def attributes(one: object, names: str) -> dict[str, Any]:
@@ -50,7 +55,7 @@ def export(content: bytes, out: Path | None, name: str, document: Mapping[str, A
         raise BadInput(f"{file} already exists; use another --out") from None
     except OSError as error:
         raise BadInput(f"cannot write --out {file}: {error.strerror or error}") from None
-    emit({**document, "path": str(file), "bytes": len(content)}, lambda: f"{told} {file}")
+    emit({**document, "path": str(file), "bytes": len(content)}, f"{told} {file}")
 
 
 def note(text: str) -> None:
@@ -115,3 +120,49 @@ def stoppable() -> Iterator[threading.Event]:
         yield asked
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+WIDTH = 110  # where stdout is no terminal
+_FIGURE = re.compile(r"[-+−]?\.?\d|-?$")  # how a figure begins; a dash or nothing stands for none
+
+
+def cut(text: str, width: int) -> str:
+    """`text` on one line of at most `width` columns."""
+    text = one_line(text)
+    if columns(text) <= width:
+        return text
+    while columns(text) > width - 1:
+        text = text[:-1]
+    return text.rstrip() + "…"
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Rows under headers, two spaces apart; columns of figures are flushed right, the last is cut to fit."""
+    cells = [[one_line(str(cell)) for cell in row] for row in [headers, *rows]]
+    widths = [max(columns(row[i]) for row in cells) for i in range(len(headers))]
+    right = [all(_FIGURE.match(row[i]) for row in cells[1:]) for i in range(len(headers))]
+    room = shutil.get_terminal_size((WIDTH, 24)).columns
+    lines = []
+    for row in cells:
+        line = ""
+        for i, cell in enumerate(row):
+            last = i == len(row) - 1
+            shown = cut(cell, max(12, room - columns(line))) if last else cell
+            blank = " " * (widths[i] - columns(shown))
+            line += blank + shown if right[i] else shown + blank
+            line += "" if last else "  "
+        lines.append(line.rstrip())
+    lines.insert(1, "  ".join("-" * width for width in widths)[:room])
+    return "\n".join(lines)
+
+
+def amount(value: float | None, digits: int = 4) -> str:
+    """Format a figure, or a dash for None."""
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def columns(text: str) -> int:
+    """Terminal columns: East Asian wide characters take two, combining marks none."""
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text
+    )

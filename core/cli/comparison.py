@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import re
 import shutil
-import urllib.request
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from http.client import HTTPException
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from core.analysis.rank_overlap import halves
 from core.analysis.remarks import remarks
-from core.cli.common import attributes
-from core.cli.text import WIDTH, columns, cut, table
+from core.analysis.run_view import texts, top
+from core.cli.common import WIDTH, attributes, columns, cut, table
 from core.domain.outputs import Reply, document
 from core.domain.program import COMMAND
 from core.domain.text import one_line
+from core.domain.types import Hit, Passage, RouteResult, Run, Span
 from core.engine.request import FILTERS
-
-if TYPE_CHECKING:
-    from core.domain.types import Hit, Passage, RouteResult, Run, Span
 
 ADDRESS = "http://localhost:8501"
 START = f"{COMMAND} serve"
@@ -56,10 +52,12 @@ def comparison(
             for n, one in enumerate(done, 1)
             for best in [named(one.hits[0].passage) if one.hits else "nothing found"]
         ]
-        parts += ["", table(("#", "route", "ms", "model calls", "best hit"), rows, right=(0, 2, 3))]
+        parts += ["", table(("#", "route", "ms", "model calls", "best hit"), rows)]
     for one in done:
         parts += [f"{one.route}: {remark}" for remark in remarks(one, run.corpus)]
-        parts += [f"{one.route}: {shares.line()}"] if (shares := halves(one)) is not None else []
+    if shared := [(one.route, by) for one in done if (by := halves(one)) is not None]:
+        counts = ", ".join(f"{route} {by.vectors}/{by.words}/{by.both}" for route, by in shared)
+        parts.append(f"Of the first {TOP} hits, found by vectors alone/words alone/both: {counts}")
     reasons: dict[tuple[str, str], list[str]] = {}  # in full, as one may contain a command to copy
     for result in run.results:
         if result.status != "ok":
@@ -71,31 +69,15 @@ def comparison(
     if found:
         ranked = _ranked(found)
         parts += ["", *_ranks(run, found, ranked[:shown], named)]
-        if len(ranked) > shown:
-            more = len(ranked) - shown
-            of_them = "1 more passage" if more == 1 else f"{more} more passages"
-            parts.append(f"{of_them} among the first {TOP} of some route: --hits {len(ranked)}")
+        if more := max(0, len(ranked) - shown):
+            parts.append(f"{more} more passages among the first {TOP} of some route: --hits {len(ranked)}")
         for hit, _ in ranked[:shown] if whole else ():
             parts += ["", f"{one_line(hit.passage.doc_id)}  {one_line(named(hit.passage))}"]
             parts += [f"  {one_line(line)}".rstrip() for line in hit.passage.text.strip().split("\n")]
     for result in run.results:
         parts += _wrote(result)
-    there = f"Reopen: {ADDRESS}/?run={run.id}"
-    if not answers(ADDRESS):
-        there = f"Stored as run {run.id}. To open it, run {START} and add /?run={run.id} to its address."
-    return "\n".join([*parts, "", there])
-
-
-def answers(address: str) -> bool:
-    """Return True if a dashboard of this program answers at an address, identified by its headers."""
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(f"{address}/_stcore/health", timeout=0.5) as reply:
-            return reply.status == 200 and "frame-ancestors" in reply.headers.get(
-                "Content-Security-Policy", ""
-            )
-    except (OSError, HTTPException, ValueError):
-        return False
+    open_it = f"Open it: {ADDRESS}/?run={run.id} (started by: {START})"
+    return "\n".join([*parts, "", open_it])
 
 
 def _ranked(results: Sequence[RouteResult]) -> list[tuple[Hit, dict[str, int]]]:
@@ -115,26 +97,22 @@ def _ranked(results: Sequence[RouteResult]) -> list[tuple[Hit, dict[str, int]]]:
 
 
 def _ranks(
-    run: Run,
-    results: Sequence[RouteResult],
-    ranked: Sequence[tuple[Hit, dict[str, int]]],
-    named: Naming,
+    run: Run, results: Sequence[RouteResult], ranked: Sequence[tuple[Hit, dict[str, int]]], named: Naming
 ) -> list[str]:
     """Format a line for each passage: its rank in each route, its name and what it says."""
     done = [result.route for result in run.results if result.status == "ok"]
     names = [result.route for result in results]
     titles = [cut(named(hit.passage), NAMES) for hit, _ in ranked]
     width = sum(max(2, len(name)) + 2 for name in names) + max(map(columns, titles)) + 2
-    short = width + MIN_TEXT_COLUMNS > shutil.get_terminal_size((WIDTH, 24)).columns and all(
-        name in done for name in names
-    )
+    wide = width + MIN_TEXT_COLUMNS > shutil.get_terminal_size((WIDTH, 24)).columns
+    short = wide and set(names) <= set(done)
     heads = [str(done.index(name) + 1) for name in names] if short else names
     rows = [
         (*(ranks.get(name, "-") for name in names), title, _snippet(hit, run.query.text))
         for title, (hit, ranks) in zip(titles, ranked, strict=True)
     ]
     what = "Rank of each passage by route" + (" (# as above)" if short else "")
-    return [what, table((*heads, "passage", "what it says"), rows, right=range(len(names)))]
+    return [what, table((*heads, "passage", "what it says"), rows)]
 
 
 def _snippet(hit: Hit, question: str) -> str:
@@ -148,14 +126,8 @@ def _snippet(hit: Hit, question: str) -> str:
 
 def _wrote(result: RouteResult) -> list[str]:
     """Texts that steps made of the question, and the answer."""
-    from core.analysis.run_view import texts, top
-
-    told = [
-        f"  {span.name}: {one_line(text)}"
-        for span in top(result)
-        if span.kind == "LLM"
-        for text in texts(span.output)
-    ]
+    asked = [span for span in top(result) if span.kind == "LLM"]
+    told = [f"  {span.name}: {one_line(text)}" for span in asked for text in texts(span.output)]
     if result.answer is not None:
         cited = f"  [{', '.join(map(one_line, result.citations))}]" if result.citations else ""
         told.append(f"  answer: {one_line(result.answer)}{cited}")
@@ -200,14 +172,7 @@ def _result(result: RouteResult, run: Run) -> dict[str, Any]:
     return {
         **attributes(result, _OF_RESULT),
         "hits": [
-            {
-                "id": hit.passage.id,
-                "score": hit.score,
-                "title": hit.passage.title,
-                "doc_id": hit.passage.doc_id,
-                "text": hit.passage.text,
-            }
-            for hit in result.hits
+            {"score": hit.score, **attributes(hit.passage, "id title doc_id text")} for hit in result.hits
         ],
         "found_by": None if shares is None else asdict(shares),
         "origin": None if result.origin is None else asdict(result.origin),
@@ -220,13 +185,8 @@ def _result(result: RouteResult, run: Run) -> dict[str, Any]:
 
 
 def _span(span: Span, run: Run) -> dict[str, Any]:
-    hits = None
-    if span.hits is not None:
-        known = run.passages
-        hits = [
-            {"id": id, "score": score, "title": known[id].title if id in known else None}
-            for id, score in span.hits
-        ]
+    known = {id: passage.title for id, passage in run.passages.items()}
+    hits = span.hits and [{"id": id, "score": score, "title": known.get(id)} for id, score in span.hits]
     return {
         **attributes(span, "id parent name kind start_ms ms shared_with cached error calls cost"),
         "inputs": {**span.args, **span.attributes},

@@ -5,33 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from core.cli.commands import SCHEDULER, WORKERS, argument, command
-from core.cli.common import attributes, emit, listed, note, working
-from core.cli.text import table
+from core.backends.workers.place import WorkPlace
+from core.cli.commands import WORKERS, argument, command
+from core.cli.common import attributes, emit, listed, note, table, working
+from core.corpus import catalogue, cautions, index, variants
+from core.corpus.embeddings import Begin, gate
+from core.corpus.enrichments import store
+from core.corpus.enrichments.store import Made
+from core.corpus.helpers import Helpers, helpers
+from core.corpus.index import Corpus, CorpusInfo
+from core.corpus.served import remember
+from core.corpus.source import Source
+from core.corpus.types import Reading, columns
+from core.domain import settings
 from core.domain.errors import BadInput
 from core.domain.format import size
+from core.domain.settings import Settings
 from core.evaluation.spec import option
+from core.evaluation.templating import say
 
 OPTIONAL = ("place", "of", "tokens", "cost")  # of what is known of an index, told where there is some
-
-if TYPE_CHECKING:
-    from core.corpus.embeddings import Begin
-    from core.corpus.enrichments.store import Made
-    from core.corpus.helpers import Helpers
-    from core.corpus.index import Corpus, CorpusInfo
-    from core.corpus.source import Source
-    from core.domain.settings import Settings
 
 
 @command("corpora")
 def corpora_() -> None:
     """List every corpus with its size and the state of its index."""
-    from core.corpus import catalogue
-    from core.corpus.enrichments import store
-    from core.domain import settings
-
     now = settings.current()
     known = [
         {
@@ -46,56 +46,38 @@ def corpora_() -> None:
         }
         for one in catalogue.known(now)
     ]
-    rows = [
-        (
-            one["name"],
-            one["state"],
-            "-" if one["size"] is None else f"{one['size']:,}",
-            one["fingerprint"] or "-",
-            one["reason"]
-            or (
-                f"{one['chunking_of']}: {one['index']['chunking']['label']}"
-                if one["chunking_of"]
-                else one["title"]
-            ),
-        )
-        for one in known
-    ]
+    rows = []
+    for one in known:
+        cut = f"{one['chunking_of']}: {one['index']['chunking']['label']}" if one["chunking_of"] else None
+        held = "-" if one["size"] is None else f"{one['size']:,}"
+        about = one["reason"] or cut or one["title"]
+        rows.append((one["name"], one["state"], held, one["fingerprint"] or "-", about))
     heads = ("corpus", "index", "passages", "fingerprint", "what it is, or what to do")
-    emit({"corpora": known}, lambda: table(heads, rows, right=(2,)))
+    emit({"corpora": known}, table(heads, rows))
 
 
 @command("index")
 def index_(
     target: str = argument("NAME_OR_PATH"),
     name: str | None = option(None, "Name of the corpus. Default: the name of the folder."),
-    chunk_size: int | None = option(
-        None, "Characters per passage; 0 keeps documents whole.", "N", least=None
-    ),
+    chunk_size: int | None = option(None, "Characters per passage; 0: whole documents.", "N", least=None),
     chunk_overlap: int | None = option(None, "Characters shared by neighbouring passages.", "N", least=None),
     language: str | None = option(
         None,
-        "Language that BM25 cuts words by: auto (found in the documents, as for new corpora), none, a "
-        "Snowball stemmer such as german, chinese, japanese, korean or thai (n-grams), or several joined "
-        "by +.",
+        "How BM25 cuts words: auto (default: as found), none, a Snowball stemmer such as german, chinese, "
+        "japanese, korean or thai (n-grams), or several joined by +.",
     ),
     text_columns: str | None = option(
-        None,
-        "Columns (or JSON fields) that are the text of rows in CSV, JSONL and workbooks. Default: found by "
-        "their names and lengths. none: no rows are documents.",
-        "A,B",
+        None, "Columns or JSON fields that are the text of rows, or none. Default: found by name.", "A,B"
     ),
     html: Literal["main", "all"] | None = option(
-        None,
-        "main: HTML pages without navigation, header and footer, as new corpora are read; all: with them.",
+        None, "main (default): HTML pages without navigation, header and footer; all: with them."
     ),
     reader: Literal["pdf=oxide", "pdf=kreuzberg"] | None = option(
         None, "Reader of PDF files. oxide (default): columns one after the other; kreuzberg: more headings."
     ),
     ocr: bool | None = option(
-        None,
-        "Read pages that hold only pictures by OCR: needs pip install -r requirements-ocr.txt.",
-        flags="--ocr/--no-ocr",
+        None, "Read pages of pictures: needs pip install -r requirements-ocr.txt.", flags="--ocr/--no-ocr"
     ),
     enrichments: str | None = option(
         None,
@@ -115,8 +97,7 @@ def index_(
     ),
     place: str | None = option(
         None,
-        "Keep passages and vectors in a PostgreSQL database with pgvector, postgresql://USER@HOST/NAME; "
-        "files: in the home folder again.",
+        "Keep passages and vectors in PostgreSQL with pgvector, postgresql://USER@HOST/NAME; files: at home.",
         "DSN",
         flags="--in",
     ),
@@ -131,8 +112,7 @@ def index_(
         (), "Delete the vectors of this embedder.", "NAME", flags="--remove-embedder"
     ),
     yes: bool = option(False, "Embed by a service also if that passes a limit of the settings."),
-    worker_count: int | None = WORKERS,
-    scheduler: str | None = SCHEDULER,
+    workers: WorkPlace | None = WORKERS,
 ) -> None:
     """Build or refresh the index of a corpus: a known name, a BEIR folder, a folder of documents or one file.
 
@@ -148,21 +128,12 @@ def index_(
     The corpus stays where --in put it. Its password is not stored: give it in ~/.pgpass, PGPASSWORD or the
     settings file.
     """
-    from core.backends.workers.place import place as workers_of
-    from core.corpus import catalogue, index, variants
-    from core.corpus.embeddings import gate
-    from core.corpus.helpers import helpers
-    from core.corpus.served import remember
-    from core.corpus.types import Reading, columns
-    from core.domain import settings
 
     now = settings.current()
     wanted = enrichment_names(enrichments or "", now)
     source = catalogue.source(target, settings=now, name=name, language=language)
-    sizes = {
-        name: value for name, value in (("size", chunk_size), ("overlap", chunk_overlap)) if value is not None
-    }
-    if sizes:
+    sizes = {"size": chunk_size, "overlap": chunk_overlap}
+    if sizes := {name: value for name, value in sizes.items() if value is not None}:
         source = catalogue.source(source, settings=now, chunking=replace(source.chunking, by="size", **sizes))
     was = source.reading
     reading = Reading(
@@ -179,9 +150,8 @@ def index_(
         source = with_embedders(source, embedders, dropped, now)
     others = variants.wanted(source, chunkings) if chunkings is not None else []
     there = catalogue.indexed_variants(source.name, now)
-    gone = (
-        [one.name for one in catalogue.chosen_variants(source, now, removed)] if removed is not None else []
-    )
+    dropping = () if removed is None else catalogue.chosen_variants(source, now, removed)
+    gone = [one.name for one in dropping]
     if removed is not None and not gone:
         raise BadInput(f"{source.name} is cut as {source.chunking.key} itself, which is no other chunking")
     if missing := [name for name in gone if name not in there]:
@@ -191,40 +161,27 @@ def index_(
     # all that are left follow a changed source
     kept = {*(one.name for one in others), *catalogue.indexed_variants(source.name, now)}
     cuts = [str(variants.key_of(name)) for name in sorted(kept, key=variants.in_order)]
-    with helpers(workers_of(worker_count, scheduler), now) as helping:
+    with helpers(workers, now) as helping:
         begin = gate(now, confirmed=yes, told=lambda cost: note(str(cost)))
-        corpus = build(source, now, helping, begin)
-        built = build_each([variants.of_source(source, one) for one in cuts], now, helping, begin)
+        sources = [source, *(variants.of_source(source, one) for one in cuts)]
+        every = build(sources, now, helpers=helping, begin=begin)
         made = []
-        for one in (corpus, *built):
+        for one in every:
             for by in dict.fromkeys((one.info.embedder, *embedders)):
                 view = one if by == one.info.embedder else index.by_embedder(one, by, settings=now)
                 made += _enrich(view, wanted, now, helping, begin)
     document = {
-        **_info(corpus.info, now),
+        **_info(every[0].info, now),
         "source": str(source.path) if source.path else "installed packages",
         "enrichments": [asdict(one) for one in made],
-        "chunkings": [_info(variant.info, now) for variant in built],
+        "chunkings": [_info(variant.info, now) for variant in every[1:]],
         "removed": gone,
     }
-    lines = []
-    for one in (corpus, *built):
-        info = one.info
-        share = info.reused / info.passages if info.passages else 0.0
-        lines.append(
-            f"{info.name}: {info.passages:,} passages of {info.documents:,} documents "
-            f"({info.chunking.label()}), {size(info.bytes)}, {_seconds(info)}, {share:.0%} of vectors "
-            f"reused, fingerprint {info.fingerprint}"
-        )
-        for more in catalogue.further(info, now) if not info.place else ():
-            cost = "" if more.cost is None else f", cost {more.cost:.4f}"
-            tokens = f", {more.tokens:,} tokens{cost}" if more.tokens else ""
-            lines.append(
-                f"{info.name}, vectors of {more.embedder}: {more.dim} dimensions, {size(more.bytes)}, "
-                f"{_seconds(more)}{tokens}"
-            )
-    lines += [*map(_enriched, made), *(f"{name}: deleted" for name in gone)]
-    emit(document, lambda: "\n".join(lines))
+    infos = [one.info for one in every]
+    lines = [say("commands.index", one, size, _seconds, _further(one, now)) for one in infos]
+    lines += [say("commands.enriched", one, size, _seconds) for one in made]
+    lines += [f"{name}: deleted" for name in gone]
+    emit(document, "\n".join(lines))
 
 
 def with_embedders(
@@ -234,39 +191,24 @@ def with_embedders(
 
     Raises BadInput if none remains, or if one to be dropped does not exist.
     """
-    from core.corpus import catalogue
-
     known = source.name in catalogue.names(settings)
     info = catalogue.describe(source.name, settings).info if known else None
     there = list(source.embedders or (catalogue.embedders_of(info, settings) if info else ()))
     if missing := [name for name in dropped if name not in (*there, *given)]:
-        raise BadInput(
-            f"{source.name} has no vectors of {missing[0]}; it has those of: {', '.join(there) or 'none'}"
-        )
+        raise BadInput(f"{source.name} has no vectors of {missing[0]}; it has: {', '.join(there) or 'none'}")
     wanted = [name.strip() for name in (*given, *there) if name.strip() and name not in dropped]
     if not wanted:
         raise BadInput(f"{source.name} would have no vectors left; give another --embedder with it")
     return replace(source, embedders=tuple(dict.fromkeys(wanted)))
 
 
-def build(
-    source: Source, settings: Settings, helping: Helpers | None = None, begin: Begin | None = None
-) -> Corpus:
-    """Build a corpus; progress and skipped files go to stderr, Ctrl-C stops at a safe point."""
-    return build_each([source], settings, helping, begin)[0]
-
-
-def build_each(
-    sources: Sequence[Source], settings: Settings, helping: Helpers | None = None, begin: Begin | None = None
-) -> list[Corpus]:
-    """Build several corpora in sequence; those built before a stop stay."""
-    from core.corpus import cautions, index, variants
-
+def build(sources: Sequence[Source], settings: Settings, **how: Any) -> list[Corpus]:
+    """Build corpora in sequence; progress and skipped files go to stderr. Ctrl-C stops at a safe point, and
+    those built before stay.
+    """
     built = []
     with working() as (bar, cancel):
-        for corpus in index.build_each(
-            sources, settings=settings, progress=bar, cancel=cancel, helpers=helping, begin=begin
-        ):
+        for corpus in index.build_each(sources, settings=settings, progress=bar, cancel=cancel, **how):
             built.append(corpus)
             remark = variants.remark(corpus.info) if variants.key_of(corpus.name) else None
             for said in (*corpus.info.notes, *([remark] if remark else ())):
@@ -278,20 +220,16 @@ def build_each(
 
 def ensure(source: Source, settings: Settings) -> None:
     """Build the corpus unless its index is there and current."""
-    from core.corpus import catalogue
-
     if source.kind == "table" or catalogue.current(source.name, settings) is not None:
         known = catalogue.describe(source.name, settings)
         if known.state == "ready":
             return
         note(f"{source.name}: {known.reason}; indexing it again")
-    build(source, settings)
+    build([source], settings)
 
 
 def ensured(target: str, settings: Settings) -> Source:
     """Return the known corpus called `target`, built unless its index is there and current."""
-    from core.corpus import catalogue
-
     source = catalogue.source(target, settings=settings, known_only=True)
     ensure(source, settings)
     return source
@@ -303,11 +241,9 @@ def indexed(given: str, settings: Settings) -> str:
 
     An unknown name that is no path is returned unchanged: opening it reports the known ones.
     """
-    from core.corpus import catalogue
-
     known = (*catalogue.BUILT_IN, *catalogue.names(settings), *settings.corpora)
     if given in catalogue.SHIPPED and catalogue.current(given, settings) is None:
-        build(catalogue.source(given, settings=settings), settings)
+        build([catalogue.source(given, settings=settings)], settings)
     if given in known:
         return given
     if not Path(given).expanduser().exists():
@@ -319,22 +255,22 @@ def indexed(given: str, settings: Settings) -> str:
 
 def _info(info: CorpusInfo, settings: Settings) -> dict[str, Any]:
     """Return an index's record as JSON; each file that was left out has a path and a reason."""
-    from core.corpus import catalogue, cautions
-
     told = {name: value for name, value in asdict(info).items() if value or name not in OPTIONAL}
     told["skipped"] = [{"path": name, "reason": one.reason} for one in info.skipped for name in one.names]
     warned = cautions.of_corpus(info)
     told["warnings"] = [*told.pop("notes"), *(caution.line() for caution in warned)]
-    embedders = [
-        attributes(one, "embedder dim reused tokens cost")
-        for one in (info, *(catalogue.further(info, settings) if not info.place else ()))
-    ]
+    embedders = (info, *_further(info, settings))
     return {
         **told,
         "cautions": [asdict(caution) for caution in warned],
-        "embedders": embedders,
+        "embedders": [attributes(one, "embedder dim reused tokens cost") for one in embedders],
         "chunking": {**asdict(info.chunking), "key": info.chunking.key, "label": info.chunking.label()},
     }
+
+
+def _further(info: CorpusInfo, settings: Settings) -> Sequence[CorpusInfo]:
+    """Return the records of a corpus' further embedders; one in PostgreSQL has none."""
+    return () if info.place else catalogue.further(info, settings)
 
 
 def _seconds(made: CorpusInfo | Made) -> str:
@@ -346,15 +282,11 @@ def enrichment_names(given: str, settings: Settings) -> list[str]:
 
     Raises BadInput for others.
     """
-    from core.corpus.enrichments import store
 
     wanted = listed(given)
     if wanted == ("all",):
-        return [
-            name
-            for name, recipe in store.RECIPES.items()
-            if not recipe.uses_llm and store.no_model(name, settings) is None
-        ]
+        free = [name for name, recipe in store.RECIPES.items() if not recipe.uses_llm]
+        return [name for name in free if store.no_model(name, settings) is None]
     return [store.recipe(name).name for name in dict.fromkeys(wanted)]
 
 
@@ -362,8 +294,6 @@ def _enrich(
     corpus: Corpus, wanted: Sequence[str], settings: Settings, helping: Helpers | None, begin: Begin
 ) -> list[Made]:
     """Make enrichments, with progress on stderr; Ctrl-C stops at a safe point."""
-    from core.corpus.enrichments import store
-
     made = []
     for name in wanted:
         label = f"{corpus.name}, {name}"
@@ -380,17 +310,3 @@ def _enrich(
             note(f"{label}: {remark}")
         made.append(found)
     return made
-
-
-def _enriched(made: Made) -> str:
-    """Summarise an enrichment and its cost in one line."""
-    spent = made.spent
-    model = (
-        f"; {made.llm}: {spent.calls:,} calls ({spent.recalled:,} recalled, {spent.failed:,} failed),"
-        f" {spent.prompt_tokens:,} + {spent.completion_tokens:,} tokens, {spent.ms / 1000:,.0f} s of its time"
-        if made.llm
-        else ""
-    )
-    by = f" by {made.model}" if made.model else ""
-    about = f"{made.corpus}, {made.name}: {made.entries:,} entries{by}"
-    return f"{about}, {size(made.bytes)}, {_seconds(made)}{model}"

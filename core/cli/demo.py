@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import html
 import re
-from typing import TYPE_CHECKING
 
+from core.api.evaluating import Evaluated, evaluate
+from core.api.gating import gate
 from core.cli.commands import command
-from core.cli.common import emit
-from core.cli.text import table
+from core.cli.common import emit, table
 from core.domain.format import milliseconds, number
 from core.domain.program import COMMAND
-from core.domain.text import one_line
-
-if TYPE_CHECKING:
-    from core.api.evaluating import Evaluated
+from core.evaluation.release.comment import comment
+from core.evaluation.templating import say
 
 CORPUS = "support"
 ROUTES = ("prf_rm3", "bm25", "grep")  # they need no model, so nothing is downloaded
@@ -31,16 +29,12 @@ def demo_() -> None:
 
     It needs no network and no model. Both evaluations are kept for the dashboard.
     """
-    from core.api.evaluating import evaluate
-    from core.api.gating import gate
-    from core.evaluation.release.comment import comment
-
     measured = evaluate(CORPUS, ROUTES, keep=BEFORE, fresh=True)
     changed = evaluate(CORPUS, [CHANGE], parameters=CHANGED, keep=AFTER, fresh=True)
     decision = gate(changed, against=BEFORE)
     said = comment(decision, decision.against)
     document = {"before": measured.figures, "after": changed.figures, "passes": decision.ok, "comment": said}
-    emit(document, lambda: _text(measured, said, passes=decision.ok))
+    emit(document, _text(measured, said, passes=decision.ok))
 
 
 def _text(measured: Evaluated, said: str, *, passes: bool) -> str:
@@ -48,22 +42,8 @@ def _text(measured: Evaluated, said: str, *, passes: bool) -> str:
         (route, *(number(row[metric]) for metric in METRICS), milliseconds(row["p50_ms"]))
         for route, row in measured.to_frame().iterrows()
     ]
-    questions = measured.figures["queries"]
-    lines = [
-        f"1. {len(rows)} routes on {questions} labelled questions about an online shop:",
-        "",
-        table(("route", *METRICS, "p50"), rows, right=(1, 2, 3, 4)),
-        "",
-        *map(one_line, measured.findings),
-        "",
-        "2. A bad change of BM25 + RM3: it searches only by the words of the first passage found.",
-        f"   The gate {'passes' if passes else 'fails'}. Its comment for the pull request:",
-        "",
-        _readable(said),
-        "",
-        f"Open the dashboard: {COMMAND} serve",
-    ]
-    return "\n".join(lines)
+    about = len(rows), measured.figures["queries"], measured.findings, passes, _readable(said), COMMAND
+    return say("commands.demo", table(("route", *METRICS, "p50"), rows), *about)
 
 
 def _readable(markdown: str) -> str:
@@ -73,10 +53,7 @@ def _readable(markdown: str) -> str:
     lines: list[str] = []
     for part in re.split(r"\n{2,}", plain.strip()):
         items = part.split("\n")
-        cut = len(items) - LISTED if items[0].startswith("- `") else 0
-        lines += [
-            *items[: LISTED if cut > 0 else None],
-            *([f"- and {cut} more (--json has all)"] if cut > 0 else []),
-            "",
-        ]
+        if items[0].startswith("- `") and (cut := len(items) - LISTED) > 0:
+            items = [*items[:LISTED], f"- and {cut} more (--json has all)"]
+        lines += [*items, ""]
     return "\n".join(lines[:-1])

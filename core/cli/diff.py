@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from core.cli.commands import argument, command
 from core.cli.common import emit
+from core.domain import settings
 from core.domain.errors import BadInput
 from core.domain.text import one_line
+from core.evaluation.diff import evaluations as words
+from core.evaluation.diff.evaluations import EvaluationsDiff, evaluations_diff
+from core.evaluation.release.measured import find_evaluation
 from core.evaluation.spec import option
-
-if TYPE_CHECKING:
-    from core.evaluation.diff.evaluations import EvaluationsDiff
 
 
 @command("diff")
@@ -20,11 +20,7 @@ def diff_(
     before: str = argument("A"),
     after: str = argument("B"),
     routes: Sequence[str] = option(
-        (),
-        "The route to compare, or one of A with another of B; repeatable. "
-        "Default: every route that both measured.",
-        "R|A_ROUTE:B_ROUTE",
-        flags="--route",
+        (), "A route, or one of A with one of B; repeatable. Default: all.", "R|A_ROUTE:B_ROUTE", "--route"
     ),
     metric: str = option("ndcg@10", "Metric of the means; its number after @ is k (10 if it has none)."),
 ) -> None:
@@ -42,15 +38,12 @@ def diff_(
 
     Exits with 0 whatever the difference, 2 on invalid input.
     """
-    from core.domain import settings
-    from core.evaluation.diff.evaluations import evaluations_diff
-    from core.evaluation.release.measured import find_evaluation
 
     now = settings.current()
     found = evaluations_diff(
         find_evaluation(now, before), find_evaluation(now, after), [_pair(one) for one in routes], metric
     )
-    emit(found.document(), lambda: _text(found))
+    emit(found.document(), _text(found))
 
 
 def _pair(given: str) -> tuple[str, str]:
@@ -61,16 +54,13 @@ def _pair(given: str) -> tuple[str, str]:
 
 
 def _text(found: EvaluationsDiff) -> str:
-    from core.evaluation.diff import evaluations as words
 
     lines = [f"{found.before} to {found.after}, {found.metric}", words.rule(found.depth), *found.notes]
     for one in found.routes:
         lines += ["", words.route_name(one), *words.summary(found, one)]
         for question in (*one.questions.of("broken"), *one.questions.of("fixed")):
-            lines += [
-                f"{question.change:7} {question.id} {question.text}",
-                f"{'':8}{words.decisive(question)}",
-            ]
+            about = f"{question.change:7} {question.id} {question.text}"
+            lines += [about, f"{'':8}{words.decisive(question)}"]
         lines += [line for question in one.questions.questions for line in words.displacements(question)]
     return "\n".join(_line(line) for line in lines)
 

@@ -6,38 +6,41 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Unpack
 
-from core.cli.commands import (
-    ANSWER_BY,
-    ANSWER_ORDER,
-    COLUMNS,
-    ENV,
-    FILTERS,
-    OWN_ROUTES,
-    PARAMETERS,
-    PRESET,
-    PYTHON,
-    SCHEDULER,
-    WORKERS,
-    argument,
-    command,
-    declared,
-    json_asked,
-    use_pipelines,
-)
-from core.cli.common import emit, note, warn, working
+from core.api.evaluating import chunkings_of
+from core.backends.external.run_files import read, use
+from core.backends.workers.place import WorkPlace
+from core.cli import corpora
+from core.cli.commands import COLUMNS, ROUTES, WORKERS, argument, command, declared, json_asked
+from core.cli.common import amount, emit, note, table, warn, working
 from core.cli.figures import figures_text
-from core.cli.named import chosen, merged, preset_of, with_own
+from core.cli.named import RunOptions, chosen, merged, preset_of, with_own
+from core.corpus import catalogue
+from core.corpus.source import Source
+from core.corpus.variants import key_of
+from core.domain import settings
 from core.domain.errors import BadInput
+from core.domain.format import size
+from core.domain.pipelines import Pipeline, from_file
+from core.domain.settings import Settings
+from core.engine import engine as engines
+from core.evaluation import embedder_change, experiment_store, sets
+from core.evaluation.background import free_name
+from core.evaluation.chunkings import measuring
+from core.evaluation.chunkings.report import WHOLE, failures, findings, rows
+from core.evaluation.dataset import Found
+from core.evaluation.experiment import perform, prepare
+from core.evaluation.experiment_store import names, place
+from core.evaluation.judge import filling
+from core.evaluation.labels import desk
+from core.evaluation.runner import Course
 from core.evaluation.spec import Spec, option
-
-if TYPE_CHECKING:
-    from core.domain.pipelines import Pipeline
-    from core.engine.engine import Engine
-    from core.evaluation.dataset import Found
-    from core.evaluation.runner import Course
-    from core.routes.declare import Route
+from core.evaluation.summary import check_baseline
+from core.evaluation.templating import say
+from core.evaluation.text import failing, failing_said
+from core.routes.declare import Route
+from core.routes.registry import add, pick
 
 MAX_FAILED = 0.05  # share of the questions at which a route may fail
 
@@ -45,18 +48,11 @@ MAX_FAILED = 0.05  # share of the questions at which a route may fail
 @command("eval")
 def eval_(
     target: str = argument("PATH_OR_NAME"),
-    routes: str | None = option(
-        None, "Names from `routes`, or all. Default: those that can run without a language model.", "A,B"
-    ),
+    routes: str | None = ROUTES,
     embedders: str | None = option(
-        None,
-        "Measure each route with each of these embedders, and compare them pair by pair. Limits on cosines "
-        "are moved for every embedder but the first.",
-        "A,B",
+        None, "Measure each route with each of these embedders, and compare them pair by pair.", "A,B"
     ),
-    own_routes: Sequence[str] = OWN_ROUTES,
-    python: str | None = PYTHON,
-    env: Sequence[str] = ENV,
+    how: RunOptions = declared(RunOptions, RunOptions),
     run_files: Sequence[str] = option(
         (),
         "Replies of a pipeline from a file as a route, .run (TREC) or .jsonl (a reply a line); repeatable.",
@@ -66,35 +62,22 @@ def eval_(
     name: str | None = option(None, "Name for the corpus of a folder that is not indexed yet."),
     asked: dict[str, Any] = declared(Spec),
     columns: Mapping[str, str] = COLUMNS,
-    preset: str | None = PRESET,
-    parameters: Sequence[str] = PARAMETERS,
-    filters: Sequence[str] = FILTERS,
     answers: Literal["none", "all"] = option("none", "Have the routes write answers, and measure them."),
-    answer_by: Literal["model", "extract"] | None = ANSWER_BY,
-    answer_order: Literal["best first", "best at both ends"] | None = ANSWER_ORDER,
-    out: Path | None = option(
-        None, "Write metrics, run files and a report here; resumes an evaluation that was stopped.", "DIR"
-    ),
+    out: Path | None = option(None, "Write the results here; resumes a stopped evaluation.", "DIR"),
     keep: str | None = option(None, "Like --out, but save under a name for the Evaluate page.", "NAME"),
-    judge: bool = option(
-        False,
-        "Also grade passages by the language model: means over all questions, corrected by people's labels, "
-        "and each metric as a range.",
-    ),
+    judge: bool = option(False, "Also grade passages by the language model, corrected by people's labels."),
     chunkings: str | None = option(
         None,
         "Also measure the source chunked or read in these ways (256, 512/64, headings, sentences, whole, "
-        "pdf=kreuzberg, html=all), or all that are indexed, by how much of the labelled text each covers. "
-        "Saved for the Evaluate page.",
+        "pdf=kreuzberg, html=all), or all that are indexed, by how much of the labelled text each covers.",
         "A,B",
     ),
     max_failed: float = option(
-        MAX_FAILED, "Exit with 1 if a route failed on more than this share of the questions.", "SHARE", most=1
+        MAX_FAILED, "Exit with 1 if a route failed on more of the questions.", "SHARE", most=1
     ),
     fresh: bool = option(False, "Discard the results in --out and start over."),
     retry_failed: bool = option(False, "Rerun the questions that failed in --out."),
-    worker_count: int | None = WORKERS,
-    scheduler: str | None = SCHEDULER,
+    workers: WorkPlace | None = WORKERS,
 ) -> int:
     """Measure routes on labelled questions: a BEIR folder, or the name of a corpus with questions.
 
@@ -110,24 +93,7 @@ def eval_(
     the model agrees with people, metrics are also given twice: with every unjudged passage as not relevant,
     and as the model grades it.
     """
-    from core.backends.workers.place import place
-    from core.cli import chunkings as several
-    from core.cli.corpora import ensure
-    from core.corpus import catalogue
-    from core.corpus.variants import key_of
-    from core.domain import settings
-    from core.domain.filters import read_filters
-    from core.domain.pipelines import from_file
-    from core.engine.engine import shared_engine
-    from core.evaluation import embedder_change, experiment_store, sets
-    from core.evaluation.experiment import perform, prepare
-    from core.evaluation.judge import filling
-    from core.evaluation.summary import check_baseline
-    from core.evaluation.text import failing, failing_said
-    from core.routes.registry import add, pick
-
-    own = use_pipelines(own_routes, python, env)
-    workers = place(worker_count, scheduler)
+    own = how.use_pipelines()
     now = settings.current()
     if keep is not None:
         if out is not None:
@@ -135,19 +101,19 @@ def eval_(
         out = experiment_store.place(now, keep)
     if out is None and (fresh or retry_failed):
         raise BadInput("--fresh and --retry-failed need --out DIR or --keep NAME")
-    if answers == "none" and (answer_by or answer_order):
+    if answers == "none" and (how.answer_by or how.answer_order):
         raise BadInput("--answer-by and --answer-order need --answers all")
     check_labels(asked)
     source = catalogue.source(target, settings=now, name=name)
-    others = several.sources(source, chunkings, now, run_files) if chunkings is not None else []
-    if judge and others:
-        raise BadInput("--judge and --chunkings cannot be combined; give one")
-    engine = shared_engine()
+    if chunkings is not None and (judge or run_files):
+        raise BadInput(f"{'--judge' if judge else '--run'} cannot be combined with --chunkings")
+    others = () if chunkings is None else chunkings_of(source, chunkings, now)
+    engine = engines.shared_engine()
     files = [from_file(one) for one in run_files]
     for pipeline in files:
         add(pipeline)
     own = (*own, *(pipeline.name for pipeline in files))
-    kept = preset_of(engine, preset)
+    kept = preset_of(engine, how.preset)
     picked = chosen(routes, kept)
     if embedders is not None:
         if not picked:
@@ -159,14 +125,14 @@ def eval_(
     spec = Spec(
         source.name,
         tuple(route.name for route in picked),
-        merged(kept, picked, parameters),
+        merged(kept, picked, how.parameters),
         answers=answers == "all",
-        answer_by=answer_by,
-        answer_order=answer_order,
+        answer_by=how.answer_by,
+        answer_order=how.answer_order,
         evidence=kept.evidence,
         runs=tuple(f"{one.name}={Path(one.target).name}" for one in files),
         chunkings=tuple(str(key_of(one.name)) for one in others),
-        filters=tuple(map(str, read_filters(filters))),
+        filters=tuple(map(str, how.filters)),
         columns=columns,
         **asked,
     )
@@ -177,10 +143,10 @@ def eval_(
     judging = filling.plan(engine, spec, source.path) if judge else None
     course: Course = {"fresh": fresh, "retry": retry_failed, "workers": workers}
     for one in (*others, source):
-        ensure(one, now)
+        corpora.ensure(one, now)
     if others:
-        folder = out or several.free_place(now, source.name)
-        return several.measure(engine, spec, found, source, folder, max_failed=max_failed, **course)
+        folder = out or free_place(now, source.name)
+        return measure(engine, spec, found, source, folder, max_failed=max_failed, **course)
     if embedders is not None:
         spec = _retuned(engine, spec, picked, found)
     ready = prepare(engine, spec, found, source.path)
@@ -189,15 +155,9 @@ def eval_(
         course["ended"], course["progress"] = stop.is_set, partial(bar, "questions")
         figures, drawn, outcomes = perform(engine, ready, out=out, **course)
         if judging is not None and not figures["interrupted"]:
+            report = partial(bar, "judging unjudged passages")
             figures = filling.added(
-                engine,
-                figures,
-                drawn,
-                outcomes,
-                judging,
-                out=out,
-                cancel=stop,
-                progress=partial(bar, "judging unjudged passages"),
+                engine, figures, drawn, outcomes, judging, out=out, cancel=stop, progress=report
             )
     for line in figures["reading"]:
         note(line)
@@ -206,20 +166,16 @@ def eval_(
     if said and json_asked():
         note(said)
     changes = "\n".join(embedder_change.in_words(figures.get("embedders", ()), "ndcg@10"))
-    parts = [figures_text(figures, out), *([changes] if changes else [])]
-    emit(figures, lambda: "\n".join([*([said] if said else []), "\n\n".join(parts)]))
+    text = "\n\n".join(filter(None, [figures_text(figures, out), changes]))
+    emit(figures, f"{said}\n{text}" if said else text)
     if figures["interrupted"]:
-        note(
-            "stopped by the user"
-            + (f"; results so far are in {out}, and the same command resumes from them" if out else "")
-        )
+        kept_in = f"; results so far are in {out}, and the same command resumes from them" if out else ""
+        note(f"stopped by the user{kept_in}")
     return 1 if figures["interrupted"] or failing(figures, max_failed) else 0
 
 
-def _retuned(engine: Engine, spec: Spec, chosen: Sequence[Route], found: Found | None) -> Spec:
+def _retuned(engine: engines.Engine, spec: Spec, chosen: Sequence[Route], found: Found | None) -> Spec:
     """Return the spec with cosine limits adjusted for each embedder; the adjustments go to stderr."""
-    from core.evaluation import embedder_change
-
     asked = [question.query for question in found.questions] if found is not None else []
     merged = {route: dict(values) for route, values in spec.parameters.items()}
     for one in embedder_change.moved(engine, spec.corpus, chosen, asked):
@@ -236,11 +192,10 @@ def check_labels(asked: Mapping[str, Any]) -> None:
         raise BadInput("--labels cannot be combined with --questions or --qrels")
 
 
-def _read_files(engine: Engine, files: Sequence[Pipeline], found: Found | None, labels: str | None) -> None:
+def _read_files(
+    engine: engines.Engine, files: Sequence[Pipeline], found: Found | None, labels: str | None
+) -> None:
     """Read the files of --run for the questions of the set."""
-    from core.backends.external.run_files import read, use
-    from core.evaluation.labels import desk
-
     if found is not None:
         of, questions = found.name, found.questions
     else:
@@ -250,3 +205,89 @@ def _read_files(engine: Engine, files: Sequence[Pipeline], found: Found | None, 
     queries = {question.id: question.query for question in questions}
     for pipeline in files:
         use(pipeline.name, read(Path(pipeline.target), queries, of))
+
+
+MARKS = {"better": "+", "worse": "-", "no difference shown": "="}
+KEY = (
+    "* best of its row; + better, - worse than {base}, = no difference shown (paired randomisation, "
+    "Holm-adjusted over all routes and {n} chunkings; the mean of the routes by itself)"
+)
+
+
+def free_place(settings: Settings, corpus: str) -> Path:
+    """Return an unused folder for the evaluation."""
+    return place(settings, free_name(f"{corpus}-chunkings", names(settings)))
+
+
+def measure(
+    engine: engines.Engine,
+    spec: Spec,
+    found: Found | None,
+    source: Source,
+    out: Path,
+    *,
+    max_failed: float,
+    **course: Unpack[Course],
+) -> int:
+    """Ask, save and print; the exit code."""
+    group = measuring.prepare(engine, spec, found, source.path)
+    known = group.parts[source.name].warnings
+    warn(known)  # before hours are spent
+    with working("q") as (bar, stop):
+        course["ended"], course["progress"] = stop.is_set, partial(bar, "questions")
+        figures = measuring.perform(engine, group, out=out, **course)
+    warn(warning for warning in figures["warnings"] if warning not in known)
+    failed = failures(figures)
+    said = failing_said(failed, max_failed)
+    if said and json_asked():
+        note(said)
+    emit({**figures, "saved": str(out)}, "\n".join(filter(None, [said, in_words(figures, out)])))
+    if figures["interrupted"]:
+        note(f"stopped by the user; results so far are in {out}, and eval with --out {out} resumes from them")
+    scored = any(row["n"] for by in figures["routes"].values() for row in by.values())
+    return 0 if scored and not figures["interrupted"] and not failing(failed, max_failed) else 1
+
+
+def in_words(figures: Mapping[str, Any], out: Path) -> str:
+    """Format the chunkings, the table routes x chunkings, and the other figures."""
+    names = list(figures["chunkings"])
+    corpora = []
+    for name, row in figures["chunkings"].items():
+        tokens, seconds, reused = amount(row["tokens"], 1), amount(row["seconds"], 1), f"{row['reused']:.0%}"
+        about = name, f"{row['passages']:,}", tokens, size(row["bytes"]), seconds
+        corpora.append((*about, reused, row["label"]))
+    heads = ("corpus", "passages", "tokens each", "on disk", "index s", "reused", "how it is cut")
+    key = KEY.format(base=figures["base"], n=len(names) - 1)
+    grids = table(heads, corpora), _coverage(figures, names), _more(figures, names)
+    return say("commands.chunkings", figures, WHOLE, key, findings(figures), *grids, out)
+
+
+def _coverage(figures: Mapping[str, Any], names: Sequence[str]) -> str:
+    lines = []
+    for route, by in rows(figures).items():
+        cells = (_cell(by.get(name), figures, route, name) for name in names)
+        lines.append((route, *cells, max((row["n"] for row in by.values()), default=0)))
+    heads = ("route", *(figures["chunkings"][name]["chunking"] for name in names), "n")
+    return table(heads, lines)
+
+
+def _cell(row: Mapping[str, Any] | None, figures: Mapping[str, Any], route: str, name: str) -> str:
+    if row is None or row[figures["metric"]] is None:
+        return "-"
+    ends = f" [{row['ci95'][0]:.2f}, {row['ci95'][1]:.2f}]" if row["ci95"] else ""
+    best = figures["best"][route]["chunking"] == name
+    mark = MARKS.get(row["vs_base"]["verdict"], "") if row["vs_base"] else ""
+    return f"{amount(row[figures['metric']], 3)}{ends} {mark}{'*' if best else ''}".rstrip()
+
+
+def _more(figures: Mapping[str, Any], names: Sequence[str]) -> str:
+    """Format the reading within the budget, as means over the routes if there are several."""
+    route, by = next(iter(rows(figures).items()))
+    shown = ("area", "density", "documents", "passages", "tokens a passage")
+    lines = [
+        (figures["chunkings"][name]["chunking"], *(amount(row[one], 3) for one in shown), row["n"])
+        for name in names
+        if (row := by.get(name)) is not None
+    ]
+    headers = (route, "area", "labelled share", "documents found", "passages read", "tokens a passage", "n")
+    return table(headers, lines)

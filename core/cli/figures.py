@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from core.analysis.metrics import KNOWN, UNJUDGED, titled
-from core.cli.text import amount, table
+from core.cli.common import amount, table
 from core.domain.format import between, number
 from core.domain.text import one_line
 from core.evaluation import text
@@ -58,16 +58,15 @@ def figures_text(figures: Mapping[str, Any], out: Path | None) -> str:
         if "routing" in row:
             parts += ["", _routing(route, row["routing"])]
     if figures["by_mode"]:
-        rows = [
-            (mode, next(iter(by.values()))["n"], *(amount(by[route]["ndcg@10"], 3) for route in distinct))
-            for mode, by in figures["by_mode"].items()
-        ]
+        rows = []
+        for mode, by in figures["by_mode"].items():
+            means = (amount(by[route]["ndcg@10"], 3) for route in distinct)
+            rows.append((mode, next(iter(by.values()))["n"], *means))
         heads = ("kind", "n", *distinct)
-        parts += ["", "nDCG@10 by kind of question", table(heads, rows, right=range(1, len(heads)))]
+        parts += ["", "nDCG@10 by kind of question", table(heads, rows)]
     errors = [f"{route}: {one_line(e)}" for route, row in figures["routes"].items() for e in row["errors"]]
     parts += ["", "Errors", *errors] if errors else []
-    parts += ["", f"Written to {out}/ (open report.html to read the report)"] if out else []
-    return "\n".join(parts)
+    return "\n".join([*parts, "", f"Written to {out}/ (open report.html)"] if out else parts)
 
 
 def _judged(judge: Mapping[str, Any]) -> list[str]:
@@ -81,7 +80,7 @@ def _judged(judge: Mapping[str, Any]) -> list[str]:
     return [
         text.judge_said(judge),
         "with unjudged passages as not relevant / as judged:",
-        table(headers, rows, right=range(1, len(headers))),
+        table(headers, rows),
         *text.orders_said(judge),
     ]
 
@@ -96,7 +95,7 @@ def _corrected(told: Mapping[str, Any], routes: Mapping[str, Any], baseline: str
     headers = ("route", KNOWN[told["metric"]].short, "95% interval", f"less {baseline}", "95% interval", "")
     return [
         f"Corrected by the judge: {told['labelled']} labelled and {told['unlabelled']} unlabelled questions",
-        table(headers, rows, right=range(1, 5)),
+        table(headers, rows),
     ]
 
 
@@ -109,14 +108,13 @@ def _with_ends(one: Mapping[str, Any] | None) -> tuple[str, str]:
 
 def _extra(routes: Mapping[str, Any]) -> str:
     """Measures that only some routes have, with their intervals."""
-    rows = [
-        (route, name, amount(more[name]), f"[{amount(ends[0])}, {amount(ends[1])}]", more["n"])
-        for route, row in routes.items()
-        for more in [row.get("extra", {"ci95": {}})]
-        for name, ends in more["ci95"].items()
-        if ends is not None
-    ]
-    return table(("route", "measure", "mean", "95%", "questions"), rows, right=(2, 3, 4))
+    rows = []
+    for route, row in routes.items():
+        more = row.get("extra", {"ci95": {}})
+        for name, ends in more["ci95"].items():
+            if ends is not None:
+                rows.append((route, name, amount(more[name]), between(*ends), more["n"]))
+    return table(("route", "measure", "mean", "95%", "questions"), rows)
 
 
 def _routing(route: str, block: Mapping[str, Any]) -> str:
@@ -125,31 +123,25 @@ def _routing(route: str, block: Mapping[str, Any]) -> str:
     headers = ("true / predicted", *block["classes"])
     parts = [
         f"{route}: accuracy {amount(block['accuracy'])} on {block['asked']} questions",
-        table(headers, rows, right=range(1, len(headers))),
+        table(headers, rows),
     ]
     if seen := block.get("trained_on"):
-        parts.append(
-            "the classifier was trained on this set too; with the set held out: accuracy "
-            f"{amount(seen['right'])} on {seen['asked']} questions"
-        )
+        right = f"{amount(seen['right'])} on {seen['asked']} questions"
+        parts.append(f"the classifier was trained on this set too; with the set held out: accuracy {right}")
     if at := block.get("standing"):
-        parts += [
-            f"{said}: {amount(at[name]['mean'])} [{', '.join(map(amount, at[name]['ci95'] or ()))}]"
-            for said, name in (("gain over rerank", "gain"), (f"regret against {at['best']}", "regret"))
-        ]
+        for said, one in (("gain over rerank", at["gain"]), (f"regret against {at['best']}", at["regret"])):
+            parts.append(f"{said}: {amount(one['mean'])} [{', '.join(map(amount, one['ci95'] or ()))}]")
     if lost := block.get("regret"):
         best = ", ".join(f"{name} {count}" for name, count in sorted(lost["best"].items()))
-        parts.append(
-            f"{lost['metric']} lost against the best route for each question: {amount(lost['mean'])} "
-            f"({lost['n']} questions; best was: {best})"
-        )
+        mean = f"{amount(lost['mean'])} ({lost['n']} questions; best was: {best})"
+        parts.append(f"{lost['metric']} lost against the best route for each question: {mean}")
     return "\n".join(parts)
 
 
 def _by_route(routes: Mapping[str, Any], shown: Mapping[str, Callable[[Any], object]]) -> str:
     """Format a row for each route and a column for each figure, by its title."""
     rows = [(route, *(figure(row) for figure in shown.values())) for route, row in routes.items()]
-    return table(("route", *shown), rows, right=range(1, len(shown) + 1))
+    return table(("route", *shown), rows)
 
 
 def _means(names: Iterable[str]) -> dict[str, Callable[[Any], object]]:
@@ -186,20 +178,13 @@ def _answers(routes: Mapping[str, Any]) -> str:
 
 
 def _against(routes: Mapping[str, Any]) -> str:
-    rows = [
-        (
-            route,
-            titled(name),
-            number(one["delta"], signed=True),
-            between(*one["ci95"], signed=True) if one["ci95"] else "-",
-            amount(one["d_z"], 2),
-            f"{one['wins']}/{one['ties']}/{one['losses']}",
-            f"{one['p_holm']:.3f}",
-            amount(one["detectable_holm"], 3),
-            one["verdict"],
-        )
-        for route, row in routes.items()
-        for name, one in row.get("vs_baseline", {}).items()
-    ]
+    rows = []
+    for route, row in routes.items():
+        for name, one in row.get("vs_baseline", {}).items():
+            ends = between(*one["ci95"], signed=True) if one["ci95"] else "-"
+            counts = f"{one['wins']}/{one['ties']}/{one['losses']}"
+            p, detect = f"{one['p_holm']:.3f}", amount(one["detectable_holm"], 3)
+            delta = number(one["delta"], signed=True), ends, amount(one["d_z"], 2)
+            rows.append((route, titled(name), *delta, counts, p, detect, one["verdict"]))
     headers = ("route", "metric", "delta", "95%", "d_z", "+/=/-", "p", "detect", "result")
-    return table(headers, rows, right=range(2, 8)) if rows else ""
+    return table(headers, rows) if rows else ""

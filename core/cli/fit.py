@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING
 
+from core.backends.fusion_weights import FittedWeights
+from core.cli import corpora
 from core.cli.commands import command
-from core.cli.common import emit, listed, note, working
-from core.cli.text import table
+from core.cli.common import emit, listed, note, table, working
 from core.domain.errors import BadInput, Cancelled
 from core.domain.format import between, number
+from core.engine import engine as engines
+from core.evaluation.finding import Finding
 from core.evaluation.spec import option
-
-if TYPE_CHECKING:
-    from core.backends.fusion_weights import FittedWeights
+from core.evaluation.templating import say
+from core.evaluation.tuning import fusion_weights
 
 
 @command("fit")
@@ -25,10 +26,7 @@ def fit_(
     ),
     labels: str | None = option(None, "Labels of a label set from the Label page.", "SET"),
     split: str | None = option(
-        None,
-        "Questions to fit on; the others are held out. Default: dev if there are other splits, "
-        "else all but test.",
-        "SPLIT",
+        None, "Questions to fit on, not the held-out ones. Default: dev, else all but test.", "SPLIT"
     ),
     lists: str | None = option(None, "Lists to fuse. Default: all that can be searched.", "A,B"),
     name: str = option("fitted", "Name of the weights."),
@@ -38,59 +36,40 @@ def fit_(
     The weights come from a logistic regression over each list's features of a passage. They are compared with
     fusions that need no labels, on questions they were not fitted on. No model is called.
     """
-    from core.cli.corpora import ensured
-    from core.engine.engine import shared_engine
-    from core.evaluation.tuning import fusion_weights
-
     if evaluation is not None and labels is not None:
         raise BadInput("--evaluation and --labels cannot be combined; give one")
     if evaluation is None:
-        ensured(corpus, shared_engine().settings)
+        corpora.ensured(corpus, engines.shared_engine().settings)
     chosen = listed(lists)
     wanted = fusion_weights.Wanted(corpus, name, chosen, evaluation, labels, split)
     with working("q") as (bar, asked):
         try:
             fitted = fusion_weights.perform(
-                shared_engine(), wanted, partial(bar, "questions"), note, asked.is_set
+                engines.shared_engine(), wanted, partial(bar, "questions"), note, asked.is_set
             )
         except Cancelled:
             note("stopped by the user; no weights were saved")
             return 1
-    emit(asdict(fitted), lambda: fitted_text(fitted))
+    emit(asdict(fitted), fitted_text(fitted))
     return 0
 
 
 def fitted_text(fitted: FittedWeights) -> str:
     """Format the finding, the weights, and each comparison."""
-    from core.evaluation.tuning import fusion_weights
-
-    lines = [f"{fitted.name}: {fitted.made['of']}: {fusion_weights.labels(fitted.made['counts'])}", ""]
-    lines += [*fusion_weights.worth(fitted), fusion_weights.weights(fitted)]
+    grids = []
     for part in ("held out", "out of fold"):
         for group in ("against", "measured"):
             if found := fusion_weights.rivals(fitted, part, group):
-                rows = [
-                    [
-                        one.baseline,
-                        f"{one.before:.3f}",
-                        number(one.estimate, signed=True),
-                        "-" if one.interval is None else between(*one.interval, signed=True),
-                        f"{one.p:.3f}",
-                        one.verdict,
-                    ]
-                    for one in found
-                ]
                 heads = [f"{part}, fitted minus", "nDCG@10", "difference", "95% interval", "p (Holm)", ""]
-                lines += ["", table(heads, rows, right=(1, 2, 3, 4))]
+                grids.append(table(heads, map(_row, found)))
     if found := fusion_weights.left_out(fitted):
-        rows = [
-            [one.baseline, f"{one.before:.3f}", number(one.estimate, signed=True), one.verdict]
-            for one in found
-        ]
-        lines += ["", table(["out of fold, without", "nDCG@10", "difference", ""], rows, right=(1, 2))]
-    lines += [
-        "",
-        f"The route learned_fusion now uses these weights. On the {len(fitted.made['questions'])} questions "
-        "they were fitted on, it looks better than it is: measure it on others.",
-    ]
-    return "\n".join(lines)
+        heads = ["out of fold, without", "nDCG@10", "difference", "", "", ""]
+        grids.append(table(heads, map(_row, found)))
+    labels, worth = fusion_weights.labels(fitted.made["counts"]), fusion_weights.worth(fitted)
+    return say("commands.fitted", fitted, labels, worth, fusion_weights.weights(fitted), grids)
+
+
+def _row(one: Finding) -> list[str | None]:
+    ends = "-" if one.interval is None else between(*one.interval, signed=True)
+    p = "" if one.p is None else f"{one.p:.3f}"
+    return [one.baseline, f"{one.before:.3f}", number(one.estimate, signed=True), ends, p, one.verdict]

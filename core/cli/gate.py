@@ -3,57 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from core.api.gating import decided
 from core.cli.commands import command, declared
-from core.cli.common import emit, listed, note, working
-from core.cli.text import amount, table
+from core.cli.common import amount, emit, listed, note, table, working
+from core.domain import settings
 from core.domain.errors import BadInput
-from core.domain.text import one_line
+from core.domain.format import milliseconds
+from core.evaluation.labels.label_next import of_evaluation
+from core.evaluation.release.comment import comment
 from core.evaluation.release.criteria import Criteria
+from core.evaluation.release.gate import Decision
+from core.evaluation.release.junit import junit as junit_xml
+from core.evaluation.release.measured import find
+from core.evaluation.release.report import report
+from core.evaluation.release.snapshot import Against, earlier, failures, snapshot
 from core.evaluation.spec import option
-
-if TYPE_CHECKING:
-    from core.evaluation.release.gate import Decision
-    from core.evaluation.release.snapshot import Against
+from core.evaluation.stored import whole_lines
+from core.evaluation.templating import say
 
 
 @command("gate")
 def gate_(
     metrics: str,
     criteria: Criteria = declared(Criteria, Criteria),
-    planned: str | None = option(
-        None, "Compare only these routes with the baseline; others are no candidates.", "A,B"
-    ),
+    planned: str | None = option(None, "The only candidates, compared with the baseline.", "A,B"),
     regressions: str | None = option(
-        None,
-        "Fail if a question of this label set of complaints broke again; asks now, or reads "
-        "an evaluation of the set.",
-        "SET",
+        None, "Fail if a question of this label set of complaints, or an evaluation of it, broke.", "SET"
     ),
     against: str | None = option(
         None,
-        "Guard against a drop since this earlier release, or since another evaluation (name or "
-        "folder), instead of choosing: fail only on a drop that is shown.",
+        "Fail only on a drop that is shown since this earlier release or evaluation (name or folder).",
         "SNAPSHOT|EVALUATION",
     ),
     fail_undecided: bool = option(False, "With --against, also fail if such a drop is not excluded."),
-    max_broken: int | None = option(
-        None, "Also fail if more than N questions broke since --against; see diff.", "N"
-    ),
-    report_to: Path | None = option(None, "Write a report, .html or .md.", "FILE", flags="--report"),
-    keep_in: Path | None = option(
-        None, "Write a snapshot, to compare the next release with.", "FILE", flags="--snapshot"
-    ),
-    junit: Path | None = option(
-        None, "Write JUnit XML: each criterion and, with --against, each question.", "FILE"
-    ),
-    comment_to: Path | None = option(
-        None, "Write a Markdown comment for a pull request.", "FILE", flags="--markdown"
-    ),
+    max_broken: int | None = option(None, "Fail if more questions broke since --against; see diff.", "N"),
+    report_to: Path | None = option(None, "Write a report, .html or .md.", "FILE", "--report"),
+    keep_in: Path | None = option(None, "Write a snapshot for the next --against.", "FILE", "--snapshot"),
+    junit: Path | None = option(None, "Write JUnit XML, with --against a case for each question.", "FILE"),
+    comment_to: Path | None = option(None, "Write a pull request's comment.", "FILE", "--markdown"),
 ) -> int:
     """Decide which route of an evaluation to ship. METRICS is the folder of `eval --out`, the metrics.json in
     it, or the name of a saved evaluation.
@@ -68,17 +59,6 @@ def gate_(
     --regressions or --max-broken fail. From a metrics.json alone, routes can only be compared with the
     baseline.
     """
-    from core.domain import settings
-    from core.engine.engine import shared_engine
-    from core.evaluation.labels.label_next import of_evaluation
-    from core.evaluation.release.comment import comment
-    from core.evaluation.release.gate import decide
-    from core.evaluation.release.junit import junit as junit_xml
-    from core.evaluation.release.measured import find, settled
-    from core.evaluation.release.regressions import regressed
-    from core.evaluation.release.report import report
-    from core.evaluation.release.snapshot import compare, earlier, failures, snapshot
-    from core.evaluation.stored import whole_lines
 
     if report_to is not None and report_to.suffix not in (".html", ".md"):
         raise BadInput(f"--report {report_to}: give a name that ends in .html or .md")
@@ -91,19 +71,9 @@ def gate_(
         note("warning: metrics.json alone lacks the values of each question, so some results are missing")
     if planned is not None:
         measured = measured.planned(list(listed(planned)))
-    decision = decide(measured, settled(measured, criteria))
-    if regressions is not None:
-        with working("q") as (bar, stop):
-            found = regressed(
-                shared_engine(),
-                regressions,
-                measured,
-                decision.shown,
-                ended=stop.is_set,
-                progress=partial(bar, "regressions"),
-            )
-        decision = replace(decision, regressions=found)
-    change = compare(before, measured, decision, max_broken=max_broken) if before is not None else None
+    with working("q") as (bar, stop):
+        asking = {"ended": stop.is_set, "progress": partial(bar, "regressions")}
+        decision, change = decided(measured, criteria, before, regressions, max_broken, **asking)
     kind: Literal["html", "markdown"] = "html" if report_to and report_to.suffix == ".html" else "markdown"
     written: list[tuple[Path | None, Callable[[], str]]] = [
         (report_to, lambda: report(measured, decision, change, kind=kind)),
@@ -122,19 +92,13 @@ def gate_(
     document: dict[str, Any] = {**decision.document(), "label_next": [one.document() for one in open_]}
     if change is not None:
         document |= {"regression": change.regression, "against": change.document()}
-    emit(document, lambda: _text(decision, change, document["label_next"]))
+    emit(document, _text(decision, change, document["label_next"]))
     return 1 if failures(decision, change, fail_undecided=fail_undecided) else 0
 
 
 def _text(decision: Decision, change: Against | None, next_: list[dict[str, Any]]) -> str:
-    from core.domain.format import milliseconds
-    from core.evaluation.templating import say
-
-    told = decision.sentences
-    told += change.sentences() if change is not None else []
-    if next_:
-        ids = ", ".join(one["id"] for one in next_[:5])
-        told.append(f"Label next, the most decisive first: {ids} (of {len(next_)}; all with --json).")
+    sentences = decision.sentences
+    sentences += change.sentences() if change is not None else []
     rows = [
         (
             one.route,
@@ -147,4 +111,4 @@ def _text(decision: Decision, change: Against | None, next_: list[dict[str, Any]
         for one in decision.ordered
     ]
     heads = ("route", "gate", decision.criteria.metric, "p95", "tokens", "misses")
-    return "\n".join([*map(one_line, told), "", decision.required, table(heads, rows, right=(2, 3, 4))])
+    return say("commands.gate", sentences, next_, decision.required, table(heads, rows))

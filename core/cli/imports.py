@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
+from core.api.site import write_site
+from core.cli import corpora
 from core.cli.commands import argument, command
-from core.cli.common import emit, note, stoppable, working
-from core.cli.sessions import open_store
-from core.domain.errors import BadInput
+from core.cli.common import emit, export, note, stoppable, working
+from core.domain.errors import BadInput, Unavailable
+from core.domain.types import Run
+from core.engine import engine as engines
+from core.engine.imported import ImportedTraces, store_traces
+from core.engine.trace_endpoint import Collector, TraceEndpoint
+from core.evaluation.labels import desk, pool, run_labels
 from core.evaluation.spec import option
-
-if TYPE_CHECKING:
-    from core.engine.imported import ImportedTraces
-    from core.store import Store
-    from core.store.traces_in import ForeignTrace, ReadTraces
+from core.evaluation.templating import say
+from core.store import Store
+from core.store.otlp import from_protobuf, to_otlp, to_protobuf
+from core.store.traces_in import MAX_BYTES, ForeignTrace, ReadTraces, read, read_documents
 
 PROTOBUF = (".pb", ".proto", ".binpb")
 LARGEST = 512 * 2**20  # bytes of a bundle that is read to be imported
@@ -25,9 +31,7 @@ BUNDLE = b"PK"  # how a zip begins
 @command("import")
 def import_(
     file: Path | None = argument("[FILE]"),
-    corpus: str | None = option(
-        None, "Traces: the corpus of their passages. Default: one made of them.", "NAME"
-    ),
+    corpus: str | None = option(None, "Traces: their passages' corpus. Default: one made of them.", "NAME"),
     name: str | None = option(None, "Traces: name of their route. Default: their service's.", "NAME"),
     label_set: str | None = option(None, "Traces: make a label set of a sample of their questions.", "NAME"),
     sample: int = option(100, "Questions of --label-set.", "N", least=1),
@@ -46,10 +50,6 @@ def import_(
     or protobuf. A trace is stored 2 seconds after its last span once its root has come, or after 60 seconds
     without it.
     """
-    from core.cli.corpora import ensured
-    from core.engine.engine import shared_engine
-    from core.engine.imported import store_traces
-    from core.evaluation.labels import desk, pool, run_labels
 
     if listen == (file is not None) or (listen and label_set):
         raise BadInput("give a FILE, or --listen without a file and --label-set")
@@ -60,14 +60,14 @@ def import_(
             if corpus or name or label_set:
                 raise BadInput("--corpus, --name and --label-set go with traces; this is a session bundle")
             added = open_store().import_bundle(data)
-            emit({"imported": added}, lambda: f"Added {len(added)} runs: {', '.join(added)}")
+            emit({"imported": added}, f"Added {len(added)} runs: {', '.join(added)}")
             return
         read = traces_of(file, data)
-    store, engine = open_store(), shared_engine()
+    store, engine = open_store(), engines.shared_engine()
     if label_set is not None and label_set in {one.name for one in desk.sets(store)}:
         raise BadInput(f"there is a label set {label_set!r} already; choose another name")
     if corpus is not None:
-        ensured(corpus, engine.settings)
+        corpora.ensured(corpus, engine.settings)
     if read is None:
         _listen(port, lambda traces: store_traces(engine, traces, corpus, name), store)
         return
@@ -80,13 +80,12 @@ def import_(
         asked = pool.from_requests(store, label_set, found.runs, sample=sample, seed=seed)
     document = as_document(found) | ({"label_set": label_set, "questions": asked} if label_set else {})
     document |= {"feedback": len(found.feedback), "complaints": complaints.added}
-    emit(document, lambda: "\n".join(filter(None, [text(found, label_set, asked), complaints.in_words()])))
+    told = say("commands.imported", document, found.left_out, label_set)
+    emit(document, "\n".join(filter(None, [told, complaints.in_words()])))
 
 
 def _listen(port: int, keep: Callable[[Sequence[ForeignTrace]], ImportedTraces], store: Store) -> None:
     """Take traces as they come and store each as a run, until Ctrl-C."""
-    from core.engine.trace_endpoint import Collector, TraceEndpoint
-    from core.evaluation.labels import run_labels
 
     def take(traces: Sequence[ForeignTrace]) -> ImportedTraces:
         found = keep(traces)
@@ -99,22 +98,17 @@ def _listen(port: int, keep: Callable[[Sequence[ForeignTrace]], ImportedTraces],
     with stoppable() as stop:
         endpoint.serve(stop)
     document = {"address": endpoint.address, "spans": collector.received, "runs": collector.stored}
-    emit(document, lambda: f"{collector.received} spans taken, {collector.stored} runs stored")
+    emit(document, f"{collector.received} spans taken, {collector.stored} runs stored")
 
 
 def traces_of(file: Path, data: bytes) -> ReadTraces:
     """Read the traces in the `data` of a file: protobuf by its name, else any other form. Raises BadInput."""
-    from core.store.otlp import from_protobuf
-    from core.store.traces_in import read, read_documents
-
     protobuf = file.suffix.lower() in PROTOBUF
     return read_documents([from_protobuf(data)], file.name) if protobuf else read(data, file.name)
 
 
 def bytes_of(file: Path) -> bytes:
     """Read a file, unless it is too large to be a bundle or traces. Raises BadInput."""
-    from core.store.traces_in import MAX_BYTES
-
     try:
         with file.open("rb") as opened:
             begin, size = opened.read(len(BUNDLE)), file.stat().st_size
@@ -142,22 +136,49 @@ def as_document(found: ImportedTraces) -> dict[str, Any]:
     }
 
 
-def text(found: ImportedTraces, label_set: str | None = None, asked: int = 0) -> str:
-    """Format an import's result."""
-    runs, known = [run.id for run in found.runs], len(found.known)
-    lines = [f"Added {len(runs)} runs over corpus {found.corpus}{f': {_some(runs)}' if runs else ''}"]
-    if known:
-        lines.append(
-            f"{known} {'is' if known == 1 else 'are'} already there, unchanged: {_some(found.known)}"
-        )
-    if runs:
-        lines.append(found.matching)
-    if found.left_out:
-        lines.append(f"Left out or mended: {found.left_out}.")
-    if label_set is not None:
-        lines.append(f"Label set {label_set}: {asked} questions, with what was found for them.")
-    return "\n".join(lines)
+ENDINGS = {"jsonl": "jsonl", "trec": "run", "bundle": "zip", "otlp": "otlp.json", "otlp-proto": "otlp.pb"}
+WRITERS: dict[str, Callable[[Store, Run], bytes]] = {
+    "jsonl": lambda store, run: store.export_jsonl(run).encode(),
+    "trec": lambda store, run: store.export_trec(run).encode(),
+    "otlp": lambda _, run: f"{json.dumps(to_otlp(run), ensure_ascii=False)}\n".encode(),
+    "otlp-proto": lambda _, run: to_protobuf(to_otlp(run)),
+}
 
 
-def _some(ids: Sequence[str]) -> str:
-    return ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
+@command("export")
+def export_(
+    run_ids: Sequence[str] = argument("RUN_ID...|EVALUATION"),
+    kind: Literal["bundle", "jsonl", "trec", "otlp", "otlp-proto"] = option(
+        "bundle",
+        "bundle: for import elsewhere; jsonl: one line per route; trec: a run file; otlp: traces, a line a "
+        "run; otlp-proto: the same as one request, as Phoenix and other collectors take it.",
+        flags="--format",
+    ),
+    out: Path | None = option(None, "Output file; - is stdout. Default: a file named after the run.", "FILE"),
+    site: Path | None = option(None, "Write an evaluation, by name or folder, as a static site.", "DIR"),
+) -> None:
+    """Write stored runs to a file, or an evaluation to a folder for any web server."""
+    if site is not None:
+        if len(run_ids) != 1:
+            raise BadInput("--site takes one evaluation, by its name or folder")
+        count = write_site(run_ids[0], site)
+        index = str(site / "index.html")
+        document = {"evaluation": run_ids[0], "path": index, "questions": count}
+        emit(document, f"Wrote {count} questions; open {index}")
+        return
+    store = open_store()
+    names = list(dict.fromkeys(run_ids))
+    if kind == "bundle":
+        content = store.export_bundle(names)
+    else:
+        content = b"".join(WRITERS[kind](store, store.load(id)) for id in names)
+    document = {"format": kind, "runs": list(run_ids)}
+    export(content, out, f"{names[0]}.{ENDINGS[kind]}", document, f"Wrote {len(run_ids)} runs to")
+
+
+def open_store() -> Store:
+    """Return the store of this process. Raises Unavailable if there is none."""
+    store = engines.shared_engine().store
+    if store is None:
+        raise Unavailable("run storage is off")
+    return store

@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
-from core.cli.commands import COLUMNS, command
-from core.cli.common import attributes, emit, ended, followed, note
-from core.cli.label_files import export_, import_
-from core.cli.label_judge import judge_
-from core.cli.sessions import open_store
-from core.cli.text import amount, table
+from core.cli import corpora
+from core.cli.commands import COLUMNS, QUESTIONS, ROUTES, argument, command
+from core.cli.common import amount, attributes, emit, ended, export, followed, note, table, warn
+from core.cli.imports import open_store
+from core.corpus import catalogue
+from core.domain import settings
 from core.domain.errors import BadInput
+from core.engine import engine as engines
+from core.evaluation import dataset, experiment_store
+from core.evaluation.judge import measure, source
+from core.evaluation.judge import record as records
+from core.evaluation.judge.record import JudgeRecord
+from core.evaluation.labels import desk, exchange, final, pool, suggest
 from core.evaluation.spec import option
+from core.evaluation.templating import say
+from core.routes.registry import pick
 
 
 @click.group("labels")
@@ -27,57 +35,40 @@ def labels_() -> None:
     """
 
 
-for one in (export_, import_, judge_):
-    labels_.add_command(one)
-
-
 @command("list", labels_)
 def list_() -> None:
     """List the label sets and their progress."""
-    from core.evaluation.labels import desk
-    from core.evaluation.labels.final import final
-
     store = open_store()
     found: list[dict[str, Any]] = [
         {
             "set": one.set.name,
-            "corpus": one.set.corpus,
+            **attributes(one.set, "corpus relevant_from created"),
             "questions": len(one.questions),
             "passages": sum(map(len, one.pool.values())),
-            "graded": sum(judged.grade is not None for judged in final(one).values()),
+            "graded": sum(judged.grade is not None for judged in final.final(one).values()),
             "annotators": list(one.annotators()),
             "models": list(one.models()),
             "regressions": sum(bool(question.complaints) for question in one.questions),
-            "relevant_from": one.set.relevant_from,
-            "created": one.set.created,
         }
         for one in (desk.load(store, listed.name) for listed in desk.sets(store))
     ]
     head = ("set", "corpus", "questions", "passages", "graded", "regressions", "annotators")
     rows = [(*(row[key] for key in head[:-1]), ", ".join(row["annotators"]) or "-") for row in found]
     none = "There are no label sets; create one with: labels create NAME --corpus CORPUS"
-    emit({"sets": found}, lambda: table(head, rows, right=(2, 3, 4, 5)) if found else none)
+    emit({"sets": found}, table(head, rows) if found else none)
 
 
 @command("create", labels_)
 def create_(
     name: str,
     corpus: str = option(MISSING, "Indexed corpus to search.", "CORPUS"),
-    questions: Sequence[Path] = option((), "As of `eval`; repeatable. Default: those of the corpus.", "FILE"),
+    questions: Sequence[Path] = QUESTIONS,
     columns: Mapping[str, str] = COLUMNS,
-    with_labels: bool = option(
-        False, "Also take over the labels of --questions, as judgements of `imported`."
-    ),
+    with_labels: bool = option(False, "Also take over the labels of --questions, of `imported`."),
     from_sessions: bool = option(False, "Use the questions of stored sessions over the corpus."),
     relevant_from: int = option(2, "Lowest grade of a relevant passage.", "GRADE", least=1, most=3),
 ) -> None:
     """Create a label set from questions; `labels pool` then finds the passages to judge."""
-    from core.corpus import catalogue
-    from core.domain import settings
-    from core.engine.engine import shared_engine
-    from core.evaluation import dataset
-    from core.evaluation.labels import desk, exchange, pool
-
     if questions and from_sessions:
         raise BadInput("--questions and --from-sessions cannot be combined; give one")
     store = open_store()
@@ -90,9 +81,7 @@ def create_(
     elif not from_sessions:
         asked = pool.of_corpus(known, settings.current())
     elif not (asked := pool.of_sessions(store, known)):
-        raise BadInput(
-            f"no stored session asked corpus {known} a question; ask first, or give --questions FILE"
-        )
+        raise BadInput(f"no stored session asked corpus {known} a question; ask, or give --questions FILE")
     for line in pool.about(written) if written else ():
         note(line)
     made = desk.create(store, name, known, asked, relevant_from=relevant_from)
@@ -100,32 +89,23 @@ def create_(
     if labelled and not with_labels:
         note(f"the labels of {labelled} questions are not taken over; --with-labels does that")
     if written and with_labels:
-        added = exchange.import_questions(store, name, written, "imported", shared_engine().corpus(known))
+        added = exchange.import_questions(
+            store, name, written, "imported", engines.shared_engine().corpus(known)
+        )
         note("; ".join([f"{added.added} labels taken over", *added.left_out]))
-    emit(
-        {"set": made.name, "corpus": known, "questions": len(asked)},
-        lambda: f"Created label set {made.name} with {len(asked)} questions; next: labels pool '{made.name}'",
-    )
+    told = f"Created label set {made.name} with {len(asked)} questions; next: labels pool '{made.name}'"
+    emit({"set": made.name, "corpus": known, "questions": len(asked)}, told)
 
 
 @command("pool", labels_)
 def pool_(
     name: str,
-    routes: str | None = option(
-        None, "Names from `routes`. Default: those that can run without a language model.", "A,B"
-    ),
+    routes: str | None = ROUTES,
     depth: int = option(10, "Passages per route and question.", "K", least=1, most=100),
-    evaluation: str | None = option(
-        None, "Use the passages of a saved evaluation instead of running routes.", "EVALUATION"
-    ),
+    evaluation: str | None = option(None, "Run no route; use the passages of a saved evaluation.", "NAME"),
 ) -> int:
     """Find the passages to judge: the top passages of every route for each question. Existing ones stay."""
-    from core.engine.engine import shared_engine
-    from core.evaluation import experiment_store
-    from core.evaluation.labels import desk, pool
-    from core.routes.registry import pick
-
-    engine, store = shared_engine(), open_store()
+    engine, store = engines.shared_engine(), open_store()
     names = tuple(route.name for route in pick(routes)) if routes else ()
     if evaluation is not None:
         opened = experiment_store.opened(experiment_store.place(engine.settings, evaluation))
@@ -133,10 +113,7 @@ def pool_(
         added = pool.from_evaluation(store, name, opened, corpus, names=names, depth=depth)
         if added.missing:
             note(f"warning: the text of {added.missing} passages no longer exists")
-        emit(
-            {"set": name, **asdict(added)},
-            lambda: f"{added.new} new passages for {added.questions} questions",
-        )
+        emit({"set": name, **asdict(added)}, f"{added.new} new passages for {added.questions} questions")
         return 0 if added.questions else 1
     under_way = pool.begin(engine, name, names, depth=depth)
     followed(under_way, "questions")
@@ -144,29 +121,19 @@ def pool_(
         note(f"warning: {route} failed on {count} questions: {under_way.why[route]}")
     document = {
         "set": under_way.name,
-        "routes": list(under_way.routes),
-        "new": under_way.new,
+        **attributes(under_way, "routes new failed"),
         "questions": under_way.finished,
-        "failed": dict(under_way.failed),
         "interrupted": under_way.cancelled,
     }
-    emit(
-        document,
-        lambda: (
-            f"{under_way.new} new passages for {under_way.finished} of {under_way.total} questions, from "
-            f"{len(under_way.routes)} routes"
-        ),
-    )
+    done = f"{under_way.finished} of {under_way.total} questions, from {len(under_way.routes)} routes"
+    emit(document, f"{under_way.new} new passages for {done}")
     return ended(under_way)
 
 
 @command("suggest", labels_)
 def suggest_(name: str) -> int:
     """Have the language model suggest grades, which are shown separately and never count as labels."""
-    from core.engine.engine import shared_engine
-    from core.evaluation.labels import suggest
-
-    under_way = suggest.begin(shared_engine(), name)
+    under_way = suggest.begin(engines.shared_engine(), name)
     followed(under_way, "passages")
     if under_way.why:
         note(f"warning: {under_way.unscored} not scored, for example: {next(iter(under_way.why.values()))}")
@@ -176,20 +143,14 @@ def suggest_(name: str) -> int:
         "not_scored": under_way.unscored,
         "interrupted": under_way.cancelled,
     }
-    emit(
-        document,
-        lambda: (
-            f"{under_way.scored} passages graded by {under_way.annotator}, {under_way.unscored} not scored"
-        ),
-    )
+    by = f"{under_way.scored} passages graded by {under_way.annotator}"
+    emit(document, f"{by}, {under_way.unscored} not scored")
     return ended(under_way)
 
 
 @command("agreement", labels_)
 def agreement_(name: str) -> None:
     """Show how far annotators agree beyond chance: Cohen's kappa per pair, models separately."""
-    from core.evaluation.labels import desk, final
-
     opened = desk.load(open_store(), name)
     pairs, models = final.between(opened), final.suggestions(opened)
     apart = final.disagreements(opened)
@@ -200,21 +161,133 @@ def agreement_(name: str) -> None:
         "disagreements": len(apart),
         "adjudicated": sum(one.adjudication is not None for one in apart),
     }
-    rows = [
-        (
-            a.first,
-            a.second,
-            a.n,
-            amount(a.observed, 3),
-            amount(a.kappa, 3),
-            "" if a.ci95 is None else f"{a.ci95[0]:.3f} to {a.ci95[1]:.3f}",
-            amount(a.linear, 3),
-            amount(a.quadratic, 3),
-            a.why,
-        )
-        for a in (*pairs, *models)
-    ]
+    rows = []
+    for a in (*pairs, *models):
+        same, kappa, linear, quadratic = (amount(v, 3) for v in (a.observed, a.kappa, a.linear, a.quadratic))
+        ends = "" if a.ci95 is None else f"{a.ci95[0]:.3f} to {a.ci95[1]:.3f}"
+        rows.append((a.first, a.second, a.n, same, kappa, ends, linear, quadratic, a.why))
     head = ("first", "second", "both", "same", "kappa", "95%", "linear", "quadratic", "")
     counts = f"{len(apart)} passages with different grades, {document['adjudicated']} adjudicated"
     none = "Agreement needs two annotators, or one annotator and a model's suggestions"
-    emit(document, lambda: f"{table(head, rows, right=(2, 3, 4, 6, 7))}\n{counts}" if rows else none)
+    emit(document, f"{table(head, rows)}\n{counts}" if rows else none)
+
+
+LARGEST = 512 * 2**20  # bytes of a file that is read to be imported
+
+
+@command("export", labels_)
+def export_(
+    name: str,
+    kind: Literal["qrels", "csv", "hub"] = option(
+        "qrels",
+        "qrels: final grades in TREC format; csv: every judgement; hub: a dataset folder with the passages, "
+        "as Hugging Face's datasets, MTEB and BEIR read it.",
+        flags="--format",
+    ),
+    annotator: str | None = option(None, "With qrels: only the grades of this annotator.", "WHO"),
+    unjudged: bool = option(False, "With csv: include unjudged passages."),
+    out: Path | None = option(
+        None, "Output file or folder; - is stdout. Default: named after the set.", "FILE"
+    ),
+) -> None:
+    """Write the labels of a set to a file."""
+    if annotator is not None and kind != "qrels":
+        raise BadInput("--annotator needs --format qrels; a CSV file has every annotator")
+    if unjudged and kind != "csv":
+        raise BadInput("--unjudged needs --format csv; qrels have only graded passages")
+    opened = desk.load(open_store(), name)
+    safe = "".join(char if char.isalnum() or char in "._-" else "-" for char in opened.set.name)
+    if kind == "hub":
+        folder = out or Path(safe)
+        count = exchange.hub(opened, engines.shared_engine().corpus(opened.set.corpus), folder)
+        document = {"set": opened.set.name, "format": kind, "judgements": count, "path": str(folder)}
+        emit(document, f"Wrote {folder}")
+        return
+    csv = kind == "csv"
+    content = exchange.table(opened, unjudged=unjudged) if csv else exchange.qrels(opened, annotator)
+    lines = None if csv else content.count(b"\n")
+    document = {"set": opened.set.name, "format": kind, "judgements": lines}
+    export(content, out, f"{safe}.{kind}", document, "Wrote")
+
+
+@command("import", labels_)
+def import_(
+    name: str,
+    file: Path,
+    annotator: str | None = option(None, "Annotator of the judgements; required for TREC qrels.", "WHO"),
+    columns: Mapping[str, str] = COLUMNS,
+) -> None:
+    """Add the judgements of a file to a set, all or none: CSV of `labels export`, TREC or BEIR qrels, or a
+    file with questions and labels of another tool (Quepid ratings, ragas ...; see `eval --questions`).
+    """
+    store = open_store()
+    try:
+        if file.stat().st_size > LARGEST:
+            raise BadInput(f"{file} is larger than {LARGEST // 2**20} MiB and cannot be a file of labels")
+        content = file.read_bytes()
+    except OSError as error:
+        raise BadInput(f"{file} cannot be read: {error.strerror or error}") from None
+    if file.suffix.lower() == ".csv" and not columns and exchange.is_own(content):
+        added = exchange.import_table(store, name, content, str(file), annotator)
+    elif annotator is None:
+        raise BadInput(f"{file} does not name an annotator; give --annotator WHO")
+    else:
+        corpus = engines.shared_engine().corpus(desk.load(store, name).set.corpus)
+        if columns or file.suffix.lower() in (".csv", ".json", ".jsonl", ".parquet", ".yaml", ".yml"):
+            written = dataset.written([file], name=file.name, columns=columns)
+            added = exchange.import_questions(store, name, written, annotator, corpus)
+        else:
+            added = exchange.import_qrels(store, name, content, str(file), annotator, corpus)
+    told = f"Added {added.added} judgements and {added.passages} passages; {added.known} existed already"
+    left_out = [f"Left out: {why}" for why in added.left_out]
+    emit({"set": name, **asdict(added)}, "\n".join([told, *left_out]))
+
+
+COUNT, SEED = 100, 1
+
+
+@command("judge", labels_)
+def judge_(
+    target: str = argument("SET"),
+    count: int = option(COUNT, "At most N passages; half of the questions are held out.", "N", least=20),
+    seed: int = option(SEED, "Seed of the passages drawn.", least=None),
+) -> int:
+    """Measure how far the language model's judgement of relevance agrees with people's labels.
+
+    SET is a label set, or a corpus with labels of its own, as `eval` takes it. The labelling guidelines stand
+    in the prompt. One half of the questions chooses the bounds of the grades, the other is held out for
+    Cohen's kappa with its interval. `eval --judge` uses the result. The model's replies are cached, so a
+    stopped command goes on.
+    """
+    engine = engines.shared_engine()
+    measure.check_model(engine)
+    if target in source.label_sets(engine):
+        labels = source.of_set(engine, target)
+    else:
+        try:
+            origin = catalogue.source(target, settings=settings.current())
+        except BadInput as error:
+            known = ", ".join(source.label_sets(engine)) or "none"
+            raise BadInput(f"{error}; label sets: {known}") from None
+        corpora.ensure(origin, settings.current())
+        labels = source.of_corpus(engine, origin.name, origin.path)
+    warn(labels.warnings)
+    under_way = measure.begin(engine, labels, count=count, seed=seed)
+    followed(under_way, "passages")
+    if under_way.unscored:
+        note(f"warning: {under_way.unscored} passages got no score: {under_way.why}")
+    record = under_way.record
+    if record is not None:
+        emit(record.document(), _text(record))
+    elif under_way.cancelled:
+        note("stopped by the user; the model's replies are saved, and the same command goes on")
+    return ended(under_way)
+
+
+def _text(record: JudgeRecord) -> str:
+
+    grades = range(len(record.confusion))
+    rows = [(f"people: {grade}", *record.confusion[grade]) for grade in grades]
+    heads = ("", *(f"judge: {grade}" for grade in grades))
+    said = (records.agreement(record), records.leaves_open(record), records.use(record))
+    return "\n".join([say("commands.judge", record, table(heads, rows)), "", *said])

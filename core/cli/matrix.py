@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from core.api.matrix import matrix
 from core.cli.commands import argument, command
-from core.cli.common import emit, note
+from core.cli.common import emit, note, table
 from core.evaluation.spec import option
 
 
@@ -30,8 +31,6 @@ def matrix_(
     error (the first), and as {mean, ci95, n}: recall, complete (all labelled passages seen), tokens, calls,
     steps, seconds and, with --answers, correct and supported; per_hop is a list of these.
     """
-    from core.api.matrix import matrix
-
     rows = matrix(
         target,
         [name.strip() for name in harness.split(",")],
@@ -44,27 +43,23 @@ def matrix_(
     for row in rows:
         if row["failed"]:
             note(f"{row['harness']} with {row['retriever']} failed {row['failed']} times: {row['error']}")
-    emit({"set": target, "scripted": scripted, "rows": rows}, lambda: _text(rows))
+    emit({"set": target, "scripted": scripted, "rows": rows}, _text(rows))
     return 1 if any(row["failed"] for row in rows) else 0
 
 
 def _text(rows: Sequence[Mapping[str, Any]]) -> str:
-    from core.cli.text import table
 
     answers = [name for name in ("correct", "supported") if rows and name in rows[0]]
     heads = ["harness", "retriever", "n", "failed", "recall seen", "per hop", *answers]
     heads += ["tokens", "calls", "steps", "s"]
-    cells = [
-        [
-            *(row["harness"], row["retriever"], row["n"], row["failed"], _figure(row["recall"])),
-            " ".join(f"{hop['mean']:.3f}" for hop in row["per_hop"][:4]) or "-",
-            *(_figure(row[name]) for name in answers),
-            *(f"{row[name]['mean'] or 0:.0f}" for name in ("tokens", "calls", "steps")),
-            f"{row['seconds']['mean'] or 0:.3f}",
-        ]
-        for row in rows
-    ]
-    return table(heads, cells, right=(2, 3, *range(len(heads) - 4, len(heads))))
+    cells = []
+    for row in rows:
+        hops = " ".join(f"{hop['mean']:.3f}" for hop in row["per_hop"][:4]) or "-"
+        figures = (_figure(row[name]) for name in answers)
+        spent = (f"{row[name]['mean'] or 0:.0f}" for name in ("tokens", "calls", "steps"))
+        about = row["harness"], row["retriever"], row["n"], row["failed"], _figure(row["recall"])
+        cells.append((*about, hops, *figures, *spent, f"{row['seconds']['mean'] or 0:.3f}"))
+    return table(heads, cells)
 
 
 def _figure(found: Mapping[str, Any]) -> str:

@@ -6,10 +6,16 @@ from typing import Any
 
 import click
 
+from core.backends import named_models
+from core.backends.llm import catalogue, load_llm
+from core.backends.llm.fetch import pull
+from core.backends.llm.profile import StoredProfile, every
 from core.cli.commands import argument, command, output
-from core.cli.common import attributes, emit, working
-from core.cli.text import table
+from core.cli.common import attributes, emit, table, working
+from core.domain import settings
+from core.domain.errors import BadInput
 from core.domain.format import size
+from core.evaluation.templating import say
 
 
 @click.group("models", invoke_without_command=True, params=output())
@@ -18,19 +24,12 @@ def models_(ctx: click.Context) -> None:
     """List the known models and whether they are downloaded; `models pull NAME` downloads one."""
     if ctx.invoked_subcommand is not None:
         return
-    from core.backends import named_models
-    from core.backends.llm import catalogue, load_llm
-    from core.domain import settings
 
     now = settings.current()
     llm = load_llm(now)
     listed = [
-        {
-            **attributes(one.artefact, "name title bytes sha256 licence use"),
-            "present": one.present,
-            "path": str(one.path),
-            "why_not": one.reason,
-        }
+        attributes(one.artefact, "name title bytes sha256 licence use")
+        | {"present": one.present, "path": str(one.path), "why_not": one.reason}
         for one in catalogue.entries(now)
     ]
     retrieval = [
@@ -52,7 +51,7 @@ def models_(ctx: click.Context) -> None:
         "retrieval": retrieval,
         "folder": str(now.models_dir),
     }
-    emit(document, lambda: _text(document))
+    emit(document, _text(document))
 
 
 @command("pull", models_)
@@ -61,10 +60,6 @@ def pull_(name: str) -> None:
 
     A stopped download continues where it was.
     """
-    from core.backends.llm import catalogue
-    from core.backends.llm.fetch import pull
-    from core.domain import settings
-
     name = {"default": catalogue.DEFAULT, "fast": catalogue.FAST}.get(name, name)
     with working("B") as (bar, stop):
 
@@ -74,18 +69,12 @@ def pull_(name: str) -> None:
 
         path = pull(name, settings=settings.current(), progress=report, cancel=stop)
     document = {"model": name, "path": str(path), "bytes": path.stat().st_size}
-    emit(document, lambda: f"{name} is downloaded and verified: {path}")
+    emit(document, f"{name} is downloaded and verified: {path}")
 
 
 @command("reset", models_)
-def reset_(
-    endpoint: str | None = argument("[ENDPOINT]"),
-) -> None:
+def reset_(endpoint: str | None = argument("[ENDPOINT]")) -> None:
     """Forget what was learned of the requests that ENDPOINT (a base URL; without it: each) accepts."""
-    from core.backends.llm.profile import StoredProfile, every
-    from core.domain import settings
-    from core.domain.errors import BadInput
-
     home = settings.current().home
     known = every(home)
     gone = [one for one in known if endpoint in (None, one.endpoint)]
@@ -95,7 +84,7 @@ def reset_(
     for one in gone:
         StoredProfile(home, one.endpoint, one.model).reset()
     document = {"reset": [{"endpoint": one.endpoint, "model": one.model} for one in gone]}
-    emit(document, lambda: f"{len(gone)} endpoints reset")
+    emit(document, f"{len(gone)} endpoints reset")
 
 
 def _text(document: dict[str, Any]) -> str:
@@ -103,34 +92,12 @@ def _text(document: dict[str, Any]) -> str:
         (one["name"], "yes" if one["present"] else "no", size(one["bytes"]), one["use"])
         for one in document["models"]
     ]
-    used = document["in_use"]
-    state = used["why_not"] or "available"
-    return "\n".join(
-        [
-            table(("model", "here", "size", "use"), rows, right=(2,)),
-            "",
-            "Models of searches, by the setting that takes their name (or NAME=FOLDER for your own weights):",
-            table(
-                ("setting", "model", "licence", "dim", "reads", "pooling", "from"),
-                [
-                    (
-                        one["setting"],
-                        one["name"] + (" *" if one["in_use"] else ""),
-                        one["licence"],
-                        one["dimensions"] or "",
-                        one["tokens"],
-                        one["pooling"],
-                        (one["package"] + ("" if one["present"] else " (not installed)"))
-                        if one["package"]
-                        else one["hub"],
-                    )
-                    for one in document["retrieval"]
-                ],
-                right=(3, 4),
-            ),
-            "* in use",
-            "",
-            f"In use: {used['model']} ({used['endpoint']}): {state}",
-            f"Embedder: {document['embedder']}    Models are stored in {document['folder']}",
-        ]
-    )
+    retrieval = []
+    for one in document["retrieval"]:
+        name, missing = one["name"] + " *" * one["in_use"], "" if one["present"] else " (not installed)"
+        where = one["package"] + missing if one["package"] else one["hub"]
+        about = one["licence"], one["dimensions"] or "", one["tokens"], one["pooling"]
+        retrieval.append((one["setting"], name, *about, where))
+    chat = table(("model", "here", "size", "use"), rows)
+    heads = ("setting", "model", "licence", "dim", "reads", "pooling", "from")
+    return say("commands.models", document, chat, table(heads, retrieval))

@@ -9,7 +9,10 @@ from core.cli.commands import PARAMETERS, PRESET, argument, command
 from core.cli.common import emit
 from core.cli.named import merged, preset_of
 from core.domain.errors import BadInput
+from core.engine import engine as engines
+from core.evaluation.release.module import module
 from core.evaluation.spec import option
+from core.routes.registry import pick
 
 
 @command("module")
@@ -22,29 +25,19 @@ def module_(
     force: bool = option(False, "Overwrite an existing file."),
 ) -> None:
     """Write ROUTE as a small Python module that imports `core`: the same code path as `ask` and `eval`."""
-    from core.engine.engine import shared_engine
-    from core.evaluation.release.module import module
-    from core.routes.registry import pick
-
-    engine = shared_engine()
+    engine = engines.shared_engine()
     (route,) = pick([route_name])
     kept = preset_of(engine, preset)
     values = merged(kept, [route], parameters).get(route.name, {})
     if out is not None and out.exists() and not force:
         raise BadInput(f"{out} already exists; use another --out, or --force to overwrite it")
-    text = module(
-        engine,
-        route.name,
-        corpus,
-        values,
-        evidence=kept.evidence,
-        purpose="parameters set by hand" if preset is None else f"with the preset {kept.name}",
-        file=out.name if out is not None else "route.py",
-    )
+    purpose = "parameters set by hand" if preset is None else f"with the preset {kept.name}"
+    file = out.name if out is not None else "route.py"
+    text = module(engine, route.name, corpus, values, evidence=kept.evidence, purpose=purpose, file=file)
     if out is not None:
         try:
             out.write_text(text, encoding="utf-8")
         except OSError as error:
             raise BadInput(f"cannot write --out {out}: {error.strerror or error}") from None
     told = {"route": route.name, "corpus": corpus, "file": str(out) if out else None, "source": text}
-    emit(told, lambda: f"Wrote {out}" if out else text)
+    emit(told, f"Wrote {out}" if out else text)

@@ -3,24 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
+from core.cli.commands import PARAMETERS, PRESET
 from core.domain.errors import BadInput, Unavailable
+from core.domain.filters import Filter, read_filters
+from core.domain.pipelines import from_command
+from core.engine import engine as engines
+from core.evaluation.spec import option
+from core.evaluation.tuning.saving import settled
+from core.routes.declare import Route
+from core.routes.registry import add, pick
+from core.store import presets
+from core.store.presets import Preset
 
-if TYPE_CHECKING:
-    from core.engine.engine import Engine
-    from core.routes.declare import Route
-    from core.store.presets import Preset
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What `ask` and `eval` are both told of routes and answers."""
+
+    own: tuple[str, ...] = option(
+        (),
+        "Your own pipeline, FILE.py:FUNCTION or http://host:port/path; repeatable.",
+        "NAME=TARGET",
+        "--route",
+    )
+    python: str | None = option(
+        None, "The interpreter of --route FILE.py:FUNCTION, or its environment's folder.", "PATH"
+    )
+    env: tuple[str, ...] = option(
+        (), "An environment variable that --route FILE.py:FUNCTION may see; repeatable.", "VARIABLE"
+    )
+    preset: str | None = PRESET
+    parameters: tuple[str, ...] = PARAMETERS
+    filters: tuple[Filter, ...] = option(
+        (),
+        "Find only passages whose metadata meets this: = != < > <= >= ~ (contains) !~, or "
+        '"FIELD in A|B"; repeatable.',
+        "FIELD=VALUE",
+        "--filter",
+        read=read_filters,
+    )
+    answer_by: Literal["model", "extract"] | None = option(
+        None, "Written by the language model, or sentences copied from passages."
+    )
+    answer_order: Literal["best first", "best at both ends"] | None = option(
+        None, "Order of the passages in the answer prompt."
+    )
+
+    def use_pipelines(self) -> tuple[str, ...]:
+        """Add the pipelines of --route to the routes of this process; their names."""
+        if (self.python or self.env) and not self.own:
+            raise BadInput(f"--{'python' if self.python else 'env'} needs --route NAME=FILE.py:FUNCTION")
+        made = [from_command(one, self.python or "", self.env) for one in self.own]
+        for pipeline in made:
+            add(pipeline)
+        return tuple(dict.fromkeys(one.name for one in made))
 
 
-def preset_of(engine: Engine, name: str | None) -> Preset:
+def preset_of(engine: engines.Engine, name: str | None) -> Preset:
     """Return a preset, checked against the known routes; an empty one without a name.
 
     Raises BadInput or Unavailable with the reason.
     """
-    from core.evaluation.tuning.saving import settled
-    from core.store import presets
-
     if name is None:
         return presets.Preset("", "")
     if engine.store is None:
@@ -32,8 +78,6 @@ def preset_of(engine: Engine, name: str | None) -> Preset:
 
 def chosen(routes: str | None, preset: Preset) -> list[Route]:
     """Return the routes of --routes, else those of the preset."""
-    from core.routes.registry import pick
-
     names = routes if routes is not None else list(preset.parameters)
     return pick(names) if routes is not None or names else []
 
@@ -66,6 +110,4 @@ def read_parameters(given: Sequence[str], routes: Sequence[Route]) -> dict[str, 
 
 def with_own(routes: Sequence[Route], own: Sequence[str]) -> list[Route]:
     """Return the routes and the pipelines named `own`, each once."""
-    from core.routes.registry import pick
-
     return list(dict.fromkeys([*routes, *(pick(list(own)) if own else [])]))

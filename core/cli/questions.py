@@ -5,25 +5,25 @@ from __future__ import annotations
 import getpass
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import MISSING, asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
+from core.cli import corpora
 from core.cli.commands import command, json_asked
-from core.cli.common import attributes, emit, listed, note, warn, working
-from core.cli.text import table
+from core.cli.common import attributes, emit, listed, note, table, warn, working
+from core.domain import settings
 from core.domain.errors import BadInput
 from core.domain.program import COMMAND
-from core.domain.text import one_line
+from core.engine import engine as engines
+from core.evaluation.questions import question_file
+from core.evaluation.questions.agreement import Agreement, between, opened
+from core.evaluation.questions.generate import KINDS, generate
+from core.evaluation.questions.question_file import decide_all, review
 from core.evaluation.spec import option
-
-if TYPE_CHECKING:
-    from core.evaluation.questions.agreement import Agreement
-    from core.evaluation.questions.generate import Generated
+from core.evaluation.templating import say
 
 
 @click.group("questions")
@@ -41,10 +41,7 @@ def generate_(
     count: int = option(MISSING, "Questions to write.", "N", least=1, most=1000),
     out: Path = option(MISSING, "Questions file; what is in it stays, and counts.", "FILE.jsonl"),
     kinds: str | None = option(
-        None,
-        "Kinds of question: plain, vocabulary_mismatch, comparison, "
-        "exact_identifier, no_answer. Default: all, in turn.",
-        "A,B",
+        None, "plain, vocabulary_mismatch, comparison, exact_identifier, no_answer. Default: all.", "A,B"
     ),
     seed: int = option(0, "Seed of the passages drawn.", least=None),
 ) -> int:
@@ -54,18 +51,13 @@ def generate_(
     answers it is high enough, if some route finds the passage, and if no other question is the same. One
     that every cheap route answers at rank 1 is marked easy. A stopped command goes on where it was.
     """
-    from core.cli.corpora import indexed
-    from core.domain import settings
-    from core.engine.engine import shared_engine
-    from core.evaluation.questions.generate import KINDS, generate
-
     wanted = listed(kinds) or KINDS
     if out.suffix != ".jsonl":
         raise BadInput(f"--out {out}: give a name that ends in .jsonl")
-    name = indexed(corpus, settings.current())
+    name = corpora.indexed(corpus, settings.current())
     with working("questions") as (bar, cancel):
         found = generate(
-            shared_engine(),
+            engines.shared_engine(),
             name,
             out,
             count,
@@ -89,7 +81,9 @@ def generate_(
         "seconds_per_question": found.per_question,
         **attributes(found, "threshold ended notes"),
     }
-    emit(document, lambda: _text(found, document))
+    rows = [(why, n) for why, n in found.dropped.most_common()]
+    dropped = table(("dropped, as", "questions"), rows) if rows else ""
+    emit(document, say("commands.generated", document, dropped, COMMAND))
     if found.ended == "stopped by the user":
         return 130
     return 0 if len(found.lines) >= count else 1
@@ -109,13 +103,8 @@ def review_(
     skip, u undo, q quit; without a terminal, a line each on stdin. Each decision is saved at once. With
     --json, or --accept, --drop or --accept-all, it asks nothing and prints the state.
     """
-    from core.evaluation.questions import question_file
-    from core.evaluation.questions.question_file import decide_all, review
-
     if not file.is_file():
-        raise BadInput(
-            f"{file} is not there; make it with: {COMMAND} questions generate CORPUS --count N --out {file}"
-        )
+        raise BadInput(f"{file} is not there; write it by: questions generate CORPUS --count N --out {file}")
     name = who or getpass.getuser()
     if accept or drop or accept_all:
         decide_all(file, name, listed(accept), listed(drop), every=accept_all)
@@ -131,7 +120,7 @@ def review_(
             for line in found
         ],
     }
-    emit(document, lambda: ", ".join(f"{count} {name}" for name, count in counted.items()))
+    emit(document, ", ".join(f"{count} {name}" for name, count in counted.items()))
 
 
 @command("agreement", questions_)
@@ -143,11 +132,8 @@ def agreement_(
     REAL and GENERATED are two evaluations of the same routes: names of saved ones, or folders of `eval
     --out`.
     """
-    from core.domain import settings
-    from core.evaluation.questions.agreement import between, opened
-
     found = between(opened(settings.current(), real), opened(settings.current(), generated), metric)
-    emit(asdict(found), lambda: _agreement(found))
+    emit(asdict(found), _agreement(found))
 
 
 def _agreement(found: Agreement) -> str:
@@ -160,35 +146,4 @@ def _agreement(found: Agreement) -> str:
     ]
     first, second = found.questions
     heads = ("route", f"{found.metric}, {first} real", "rank", f"{second} generated", "rank")
-    parts = [
-        f"Kendall's tau {found.tau:.2f}, 95% interval {found.ci95[0]:.2f} to {found.ci95[1]:.2f}; 1 is the"
-        " same order, 0 none.",
-        f"{'The sets disagree' if found.disagree else 'No disagreement shown'}: random re-splits of the same"
-        f" questions reach {found.ceiling[1]:.2f} (median), and {found.ceiling[0]:.2f} or more in 95% of"
-        " splits.",
-        f"Without easy questions: {found.without_easy:.2f}." if found.without_easy is not None else "",
-        *(f"By {kind} alone ({n} questions): {tau:.2f}." for kind, (tau, n) in (found.kinds or {}).items()),
-        f"Generated questions put {found.best[1]} first, real ones {found.best[0]}: shipping the former loses"
-        f" {found.best_lost:.3f} {found.metric}.",
-    ]
-    return "\n".join([table(heads, rows, right=(1, 2, 3, 4)), "", *filter(None, parts)])
-
-
-def _text(found: Generated, document: dict[str, Any]) -> str:
-    corpus, out = document["corpus"], document["file"]
-    easy = f"{document['easy']} of them easy (rank 1 in every cheap route)"
-    parts = [
-        f"{len(found.lines)} questions in {out}, {easy}",
-        ", ".join(f"{count} {kind}" for kind, count in document["kinds"].items()),
-    ]
-    if found.calls:
-        parts.append(f"{found.calls} calls of the model, {found.per_question or 0:.1f} s per question")
-    if found.dropped:
-        rows: Sequence[tuple[object, ...]] = [(one_line(why), n) for why, n in found.dropped.most_common()]
-        parts += ["", table(("dropped, as", "questions"), rows, right=(1,))]
-    parts += [
-        "",
-        f"Review them: {COMMAND} questions review {out}",
-        f"Measure routes on them: {COMMAND} eval {corpus} --questions {out}",
-    ]
-    return "\n".join(parts)
+    return say("commands.agreement", found, table(heads, rows))

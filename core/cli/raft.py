@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import MISSING
 from pathlib import Path
+from typing import Any
 
+from core.cli import corpora
 from core.cli.commands import argument, command
 from core.cli.common import attributes, emit, note, warn
-from core.domain import system
+from core.corpus import catalogue, index
+from core.domain import settings, system
 from core.domain.errors import BadInput
+from core.evaluation import raft, sets
 from core.evaluation.spec import option
 
 
@@ -28,15 +32,10 @@ def raft_(
     Each has the question, its relevant passages among BM25's nearest unlabelled ones, quotes from the labels
     and the gold answer, also as chat messages. Questions without gold answer or relevant passage are skipped.
     """
-    from core.cli.corpora import ensure
-    from core.corpus import catalogue, index
-    from core.domain import settings
-    from core.evaluation import raft, sets
-
     now = settings.current()
     source = catalogue.source(target, settings=now, name=name)
     found = sets.read(source.name, source.path, split=split)
-    ensure(source, now)
+    corpora.ensure(source, now)
     corpus = index.open_corpus(source.name, settings=now)
     labelled, said = sets.tie(found, corpus)
     warn((*corpus.warnings, *said))
@@ -46,9 +45,8 @@ def raft_(
     scratch = out.with_name(f".{out.name}.new")
     try:
         with scratch.open("w", encoding="utf-8") as file:
-            for example in raft.examples(
-                labelled, corpus, raft.quotes(found), made, distractors=distractors, p_gold=p_gold, seed=seed
-            ):
+            how: dict[str, Any] = {"distractors": distractors, "p_gold": p_gold, "seed": seed}
+            for example in raft.examples(labelled, corpus, raft.quotes(found), made, **how):
                 file.write(json.dumps(example, ensure_ascii=False) + "\n")
         system.replace(scratch, out)
     except OSError as error:
@@ -57,12 +55,6 @@ def raft_(
         scratch.unlink(missing_ok=True)
     document = {"out": str(out), **attributes(made, "examples without_oracle short skipped")}
     skipped = ", ".join(f"{count} with {why}" for why, count in sorted(made.skipped.items()))
-    emit(
-        document,
-        lambda: (
-            f"{out}: {made.examples} examples, {made.without_oracle} of them without the relevant passages"
-            + (f", {made.short} with fewer distractors" if made.short else "")
-            + (f"; skipped: {skipped}" if skipped else "")
-        ),
-    )
+    less = f"{made.without_oracle} of them without the relevant passages, {made.short} with fewer distractors"
+    emit(document, f"{out}: {made.examples} examples, {less}; skipped: {skipped or 'none'}")
     return 0 if made.examples else 1

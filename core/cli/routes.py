@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from core.cli.commands import command
-from core.cli.common import attributes, emit
-from core.cli.text import table
+from core.cli.common import attributes, emit, table
+from core.domain import settings
 from core.domain.models import AT
-from core.domain.text import one_line
-from core.engine.availability import why_not
+from core.domain.needs import Need
+from core.engine import engine as engines
+from core.engine.availability import cautions, missing, why_not
+from core.engine.endpoints import ChatEndpoint, EndpointReport, chat_endpoints, service_reports
 from core.evaluation.spec import option
-
-if TYPE_CHECKING:
-    from core.domain.needs import Need
-    from core.engine.endpoints import ChatEndpoint, EndpointReport
-    from core.routes.declare import Route
+from core.evaluation.templating import say
+from core.routes.declare import Route
+from core.routes.registry import routes
 
 
 @command("routes")
@@ -25,13 +25,7 @@ def routes_(
     corpus: str | None = option(None, "Also show which enrichments this corpus still needs.", "NAME"),
 ) -> None:
     """List every route with its requirements, availability, parameters and source."""
-    from core.domain import settings
-    from core.engine.availability import cautions, missing
-    from core.engine.endpoints import chat_endpoints, service_reports
-    from core.engine.engine import Engine
-    from core.routes.registry import routes
-
-    engine = Engine(settings.current())
+    engine = engines.Engine(settings.current())
     gaps = missing(engine, corpus)
     affected = _affected(
         chat_endpoints(engine.settings, quick=True), service_reports(engine.settings, quick=True)
@@ -76,34 +70,15 @@ def _route(route: Route, gaps: Mapping[Need, str]) -> dict[str, Any]:
 
 
 def _text(listed: list[dict[str, Any]], affected: Mapping[str, Mapping[str, None]]) -> str:
-    rows = [
-        (route["name"], route["family"], "yes" if route["available"] else "no", route["summary"])
-        for route in listed
-    ]
-    parameters = [
-        (
-            f"{route['name']}.{parameter['name']}",
-            repr(parameter["default"]),
-            _allowed(parameter),
-            parameter["help"],
-        )
-        for route in listed
-        for parameter in route["parameters"]
-    ]
-    reasons = sorted({route["why_not"] for route in listed if route["why_not"]})
-    return "\n".join(
-        [
-            table(("route", "family", "available", "what it does"), rows),
-            *(f"not available: {reason}" for reason in reasons),
-            *(f"{route['name']}: {one}" for route in listed for one in route["cautions"]),
-            *(
-                one_line(f"{what}; affects {len(names)} routes: {', '.join(names)}")
-                for what, names in affected.items()
-            ),
-            "",
-            table(("parameter", "default", "allowed", "what it does"), parameters),
-        ]
-    )
+    rows, parameters = [], []
+    for route in listed:
+        rows.append((route["name"], route["family"], "yes" if route["available"] else "no", route["summary"]))
+        for one in route["parameters"]:
+            name = f"{route['name']}.{one['name']}"
+            parameters.append((name, repr(one["default"]), _allowed(one), one["help"]))
+    grid = table(("route", "family", "available", "what it does"), rows)
+    heads = ("parameter", "default", "allowed", "what it does")
+    return say("commands.routes", listed, affected, grid, table(heads, parameters))
 
 
 def _allowed(parameter: dict[str, Any]) -> str:

@@ -143,8 +143,10 @@ def _end(child: subprocess.Popen[bytes]) -> None:
     """End it, gently at first."""
     if child.poll() is not None:
         return
-    if not system.interrupt(child) and child.stdin is not None:
+    if system.WINDOWS and child.stdin is not None:
         child.stdin.close()  # see `process_setup.end_with_parent`
+    else:
+        child.terminate()  # not SIGINT, at which Streamlit's command writes "Aborted!"
     try:
         child.wait(END_S)
     except (subprocess.TimeoutExpired, KeyboardInterrupt):  # a second Ctrl-C waits for nothing

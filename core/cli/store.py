@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, asdict
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import click
 
 from core.cli.commands import argument, command
-from core.cli.common import emit, note
-from core.cli.sessions import open_store
-from core.cli.text import table
+from core.cli.common import emit, note, table
+from core.cli.imports import open_store
+from core.domain import settings as settings_module
 from core.domain.errors import BadInput
 from core.domain.format import size
+from core.evaluation import experiment_store
+from core.evaluation.labels import desk
 from core.evaluation.spec import option
+from core.evaluation.templating import say
+from core.store.copying import copy
+from core.store.files import place_of, vacuum
+from core.store.rescue import backup, recover
 
 UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
@@ -43,10 +50,8 @@ def list_(
     found = store.sessions(search, corpus=corpus, limit=limit or max(1, total))
     head = ("id", "asked (UTC)", "corpus", "status", "question")
     rows = [(r.id, r.created[:16].replace("T", " "), r.corpus, r.status, r.question) for r in found]
-    emit(
-        {"total": total, "sessions": [asdict(one) for one in found]},
-        lambda: f"{table(head, rows)}\n{len(found):,} of {total:,} runs" if found else "No runs match",
-    )
+    told = f"{table(head, rows)}\n{len(found):,} of {total:,} runs" if found else "No runs match"
+    emit({"total": total, "sessions": [asdict(one) for one in found]}, told)
 
 
 @command("purge", sessions_)
@@ -67,10 +72,8 @@ def purge_(
             raise BadInput(f"{told} would be permanently deleted; add --yes to do it")
         click.confirm(f"Delete {told} permanently?", abort=True, err=True)
     gone = store.deletion.before(moment)
-    emit(
-        {**asdict(gone), "before": moment.isoformat(timespec="seconds")},
-        lambda: f"Permanently deleted {gone.runs} runs, and {gone.passages} passages that no other run uses",
-    )
+    deleted = f"Permanently deleted {gone.runs} runs, and {gone.passages} passages that no other run uses"
+    emit({**asdict(gone), "before": moment.isoformat(timespec="seconds")}, deleted)
 
 
 @command("restore", sessions_)
@@ -82,38 +85,29 @@ def restore_(
 
     All but label sets are deleted for good after the undo time (the setting delete_undo_minutes).
     """
-    from core.domain import settings as settings_module
-    from core.evaluation import experiment_store
-    from core.evaluation.labels import desk
-
     store, now = open_store(), settings_module.current()
-    if kind == "evaluation":
-        known = experiment_store.deleted(now)
-    elif kind == "label-set":
-        known = [one.name for one in desk.sets(store, deleted=True)]
-    else:
-        known = store.deleted(kind)
     if name is None:
-        emit({kind: known}, lambda: "\n".join(known) or f"no deleted {kind}")
+        if kind == "evaluation":
+            known = experiment_store.deleted(now)
+        else:
+            sets = kind == "label-set"
+            known = [one.name for one in desk.sets(store, deleted=True)] if sets else store.deleted(kind)
+        emit({kind: known}, "\n".join(known) or f"no deleted {kind}")
         return
-    if kind == "evaluation":
-        experiment_store.restore(now, name)
-    elif kind == "label-set":
-        desk.set_deleted(store, name, False)
-    elif kind == "run":
-        store.undelete(name)
-    else:
-        store.restore(kind, name)
-    emit({"restored": name}, lambda: f"Restored {kind} {name}")
+    back: dict[str, Callable[[str], object]] = {
+        "evaluation": partial(experiment_store.restore, now),
+        "label-set": lambda name: desk.set_deleted(store, name, False),
+        "run": store.undelete,
+    }
+    back.get(kind, partial(store.restore, kind))(name)
+    emit({"restored": name}, f"Restored {kind} {name}")
 
 
 @command("vacuum", sessions_)
 def vacuum_() -> None:
     """Return the space of deleted runs to the disk. The dashboard waits meanwhile."""
-    from core.store.files import vacuum
-
     before, after = vacuum(_path())
-    emit({"before": before, "after": after}, lambda: f"{_path()} shrank from {size(before)} to {size(after)}")
+    emit({"before": before, "after": after}, f"{_path()} shrank from {size(before)} to {size(after)}")
 
 
 @command("backup", sessions_)
@@ -122,13 +116,8 @@ def backup_(file: Path) -> None:
 
     To restore the copy, stop the dashboard and replace the file that this command names by it.
     """
-    from core.store.rescue import backup
-
-    count = backup(_path(), file)
-    emit(
-        {"from": str(_path()), "path": str(file), "bytes": count},
-        lambda: f"Copied {_path()} to {file} ({size(count)})",
-    )
+    path, count = str(_path()), backup(_path(), file)
+    emit({"from": path, "path": str(file), "bytes": count}, f"Copied {path} to {file} ({size(count)})")
 
 
 @command("recover", sessions_)
@@ -138,38 +127,20 @@ def recover_(file: Path | None = argument("[FILE]")) -> None:
     The damaged file is saved under another name in the same folder. The default FILE is the one in the home
     folder. It must not be in use.
     """
-    from core.store.rescue import recover
-
     path = file or _path()
     note(f"reading {path}")
     found = recover(path)
     document = {**asdict(found), "path": str(path), "aside": found.aside and str(found.aside)}
-    kept = (
-        f"{found.runs} runs, {found.judgements} judgements, {found.playlists} playlists, "
-        f"{found.turns} remembered turns"
-    )
-    emit(
-        document,
-        lambda: (
-            f"{path} is whole: {kept}. No changes made."
-            if found.aside is None
-            else f"Saved {kept}; {found.lost} runs were damaged. The damaged file is now {found.aside}"
-        ),
-    )
+    emit(document, say("commands.recovered", document))
 
 
 def _path() -> Path:
     """Return the session file of the home folder, without opening it, as it may be damaged. Raises BadInput
     if runs are in PostgreSQL.
     """
-    from core.domain.settings import current
-
-    if current().database is not None:
-        raise BadInput(
-            "runs are kept in PostgreSQL (ROUTESCOPE_DATABASE); use the server's own tools: see "
-            "docs/server.md"
-        )
-    return current().home / "routescope.sqlite"
+    if settings_module.current().database is not None:
+        raise BadInput("runs are in PostgreSQL (ROUTESCOPE_DATABASE); use its own tools: see docs/server.md")
+    return settings_module.current().home / "routescope.sqlite"
 
 
 def _age(text: str) -> timedelta:
@@ -192,32 +163,19 @@ def memory_(
         raise BadInput("--turn N needs --forget")
     store = open_store()
     if session is None:
-        rows = store.sessions_remembered()
-        emit(
-            {"sessions": [asdict(row) for row in rows]},
-            lambda: (
-                table(("session", "turns", "last (UTC)"), [(r.session, r.turns, r.last[:16]) for r in rows])
-                if rows
-                else "No conversation is remembered; use ask --session NAME"
-            ),
-        )
+        known = store.sessions_remembered()
+        rows = table(("session", "turns", "last (UTC)"), [(r.session, r.turns, r.last[:16]) for r in known])
+        none = "No conversation is remembered; use ask --session NAME"
+        emit({"sessions": [asdict(row) for row in known]}, rows if known else none)
     elif forget:
         count = store.forget(session, turns or None)
-        emit({"session": session, "forgotten": count}, lambda: f"Deleted {count} turns of session {session}")
+        emit({"session": session, "forgotten": count}, f"Deleted {count} turns of session {session}")
     else:
         said = store.recall(session)
-        emit(
-            {"session": session, "turns": [asdict(turn) for turn in said]},
-            lambda: (
-                table(
-                    ("turn", "who", "time (UTC)", "text"),
-                    [(t.number, t.role, t.created[:16], t.text) for t in said],
-                    right=(0,),
-                )
-                if said
-                else f"Session {session} has no remembered turns"
-            ),
-        )
+        turn_rows = [(t.number, t.role, t.created[:16], t.text) for t in said]
+        rows = table(("turn", "who", "time (UTC)", "text"), turn_rows)
+        none = f"Session {session} has no remembered turns"
+        emit({"session": session, "turns": [asdict(turn) for turn in said]}, rows if said else none)
 
 
 @click.group("store")
@@ -237,9 +195,6 @@ def copy_(
     compared. A copy that was interrupted goes on where it stopped. A store TO that has other data is refused.
     Stop the dashboard before.
     """
-    from core.store.copying import copy
-    from core.store.files import place_of
-
     one, two = place_of(source), place_of(target)
 
     def progress(name: str, done: int, of: int) -> None:
@@ -248,10 +203,6 @@ def copy_(
 
     found = copy(one, two, replace=replace, progress=progress)
     rows = [(c.table, f"{c.rows:,}", f"{c.new:,}", c.sha256[:16]) for c in found]
-    emit(
-        {"from": str(one), "to": str(two), "tables": [asdict(c) for c in found]},
-        lambda: (
-            f"{table(('table', 'rows', 'new', 'sha256'), rows)}\nCopied {one} to {two}; counts and checksums "
-            "are equal"
-        ),
-    )
+    equal = f"Copied {one} to {two}; counts and checksums are equal"
+    document = {"from": str(one), "to": str(two), "tables": [asdict(c) for c in found]}
+    emit(document, f"{table(('table', 'rows', 'new', 'sha256'), rows)}\n{equal}")

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from core.cli.commands import SCHEDULER, WORKERS, argument, command
+from core.analysis.metrics import titled
+from core.backends.workers.place import WorkPlace
+from core.cli.commands import WORKERS, argument, command
 from core.cli.common import attributes, emit, followed, note, warn
+from core.domain import settings
 from core.domain.errors import BadInput, Unavailable
 from core.domain.format import milliseconds
+from core.engine import engine as engines
+from core.evaluation import experiment_store
+from core.evaluation.finding import figures
 from core.evaluation.spec import option
-
-if TYPE_CHECKING:
-    from core.evaluation.tuning.sweep import Curve, Effect
-    from core.routes.declare import Parameter
+from core.evaluation.tuning import sweep
+from core.evaluation.tuning.sweep import METRICS, Curve, Effect, counted, curve, in_words, named, waiting
+from core.evaluation.tuning.sweep import found as finding
+from core.evaluation.tuning.sweep_grid import cells, default, read
+from core.evaluation.tuning.sweep_split import split as divided
+from core.evaluation.tuning.sweep_subject import Rankings, subject
+from core.routes.declare import Parameter
+from core.routes.registry import pick
 
 
 @command("sweep")
@@ -21,18 +31,14 @@ def sweep_(
     evaluation: str,
     parameters: Sequence[str] = argument("ROUTE.PARAMETER..."),
     grids: Sequence[str] = option(
-        (),
-        'Values: "0, 0.1, 0.2" or "0..1 step 0.1". Default: several values over the range.',
-        "[PARAMETER=]VALUES",
-        flags="--grid",
+        (), '"0, 0.1, 0.2" or "0..1 step 0.1". Default: over the range.', "[PARAMETER=]VALUES", "--grid"
     ),
     metric: str = option("ndcg@10", "Metric to compare."),
     split: str | None = option(
-        None, "Questions to choose on; the others are held out. Default: dev, else all but test.", "SPLIT"
+        None, "Questions to choose on, not the held-out ones. Default: dev, else all but test.", "SPLIT"
     ),
     ask: bool = option(False, "Also run values that may call a language model."),
-    worker_count: int | None = WORKERS,
-    scheduler: str | None = SCHEDULER,
+    workers: WorkPlace | None = WORKERS,
 ) -> int:
     """Try other values of one or two parameters of a route on the questions of a saved evaluation.
 
@@ -40,25 +46,12 @@ def sweep_(
     rerun; runs that may call a language model need --ask. Values are chosen on dev questions and tested on
     test questions.
     """
-    from core.backends.workers.place import place
-    from core.domain import settings
-    from core.engine.engine import shared_engine
-    from core.evaluation import experiment_store
-    from core.evaluation.tuning import sweep
-    from core.evaluation.tuning.sweep import METRICS, curve, waiting
-    from core.evaluation.tuning.sweep_split import split as divided
-    from core.evaluation.tuning.sweep_subject import Rankings, subject
-    from core.routes.registry import pick
-
-    workers = place(worker_count, scheduler)
     if metric not in METRICS:
         raise BadInput(f"metric {metric!r}; give one of {', '.join(METRICS)}")
     pairs = [parameter.partition(".") for parameter in parameters]
     route, names = pairs[0][0], [name for _, _, name in pairs]
     if len({route for route, _, _ in pairs}) != 1 or not all(names):
-        raise BadInput(
-            f"parameters {', '.join(parameters)}: give ROUTE.PARAMETER, or two parameters of one route"
-        )
+        raise BadInput(f"parameters {', '.join(parameters)}: give ROUTE.PARAMETER, or two of one route")
     (known,) = pick([route])
     now = settings.current()
     about = subject(experiment_store.opened(experiment_store.place(now, evaluation)), route, names)
@@ -69,7 +62,7 @@ def sweep_(
     fresh: dict[Any, Any] = {}
     stopped = False
     if todo:
-        engine = shared_engine()
+        engine = engines.shared_engine()
         for point, why in sweep.lacking(engine, about, todo).items():
             note(f"warning: {known.name} cannot run with {about.values(point)}: {why}")
             todo.pop(point)
@@ -91,14 +84,13 @@ def sweep_(
             warn(f"{count} questions failed: {message}" for message, count in running.errors.items())
         stopped, fresh = running.cancelled, running.rankings
     found = curve(rankings, points, metric, fresh, parts=parts)
-    emit(_document(found), lambda: _text(found))
+    emit(_document(found), _text(found))
     return 1 if stopped else 0
 
 
 def _points(
     specs: dict[str, Parameter], given: Sequence[str], route: str, now: tuple[Any, ...]
 ) -> tuple[tuple[Any, ...], ...]:
-    from core.evaluation.tuning.sweep_grid import cells, default, read
 
     texts: dict[str, str] = {}
     for one in given:
@@ -115,8 +107,6 @@ def _points(
 
 
 def _document(found: Curve) -> dict[str, Any]:
-    from core.evaluation.tuning.sweep import counted, in_words
-
     about = found.subject
     return {
         "evaluation": about.evaluation.name,
@@ -150,10 +140,6 @@ def _effect(effect: Effect) -> dict[str, Any]:
 
 
 def _text(found: Curve) -> str:
-    from core.analysis.metrics import titled
-    from core.evaluation.finding import figures
-    from core.evaluation.tuning.sweep import counted, in_words, named
-    from core.evaluation.tuning.sweep import found as finding
 
     lines = [*in_words(found), ""]
     wide = max(len(named(found.subject, one.point)) for one in found.tried)

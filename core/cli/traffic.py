@@ -9,11 +9,17 @@ from typing import Any
 
 import click
 
-from core.cli.commands import command
-from core.cli.common import emit, warn, working
+from core.cli import corpora
+from core.cli.commands import ROUTES, command
+from core.cli.common import amount, cut, emit, table, warn, working
 from core.cli.imports import bytes_of, traces_of
-from core.cli.text import cut, table
+from core.engine import engine as engines
+from core.evaluation import triage
+from core.evaluation.labels.pool import runnable
 from core.evaluation.spec import option
+from core.evaluation.templating import say
+from core.routes.registry import pick
+from core.store.traces_in import in_words
 
 
 @click.group("traffic")
@@ -25,9 +31,7 @@ def traffic_() -> None:
 def triage_(
     traces: Path,
     corpus: str = option(MISSING, "The corpus of the passages.", "NAME"),
-    routes: str | None = option(
-        None, "Candidates, by their names in `routes`. Default: all that ask no model.", "A,B"
-    ),
+    routes: str | None = ROUTES,
     most: int = option(100, "Questions to list.", "N", least=1),
 ) -> int:
     """List the questions whose labels would decide most between routes.
@@ -37,17 +41,10 @@ def triage_(
     (1 - rank-biased overlap) times how often the question was asked; of equal ones those with complaints
     first. They are not a sample: a mean over the first of them is not that of your traffic.
     """
-    from core.cli.corpora import ensured
-    from core.engine.engine import shared_engine
-    from core.evaluation import triage
-    from core.evaluation.labels.pool import runnable
-    from core.routes.registry import pick
-    from core.store.traces_in import in_words
-
     read = traces_of(traces, bytes_of(traces))
     chosen = [route.name for route in pick(routes)] if routes is not None else []
-    engine = shared_engine()
-    source = ensured(corpus, engine.settings)
+    engine = engines.shared_engine()
+    source = corpora.ensured(corpus, engine.settings)
     names = list(dict.fromkeys(runnable(engine, source.name, chosen)))
     with working() as (bar, stop):
         document = triage.triage(
@@ -58,34 +55,17 @@ def triage_(
     warn(document["warnings"])
     differing = len(document["to_label"])
     document["to_label"] = document["to_label"][:most]
-    emit(document, lambda: _text(document, differing))
+    emit(document, _text(document, differing))
     return 1 if stop.is_set() else 0
 
 
 def _text(document: Mapping[str, Any], differing: int) -> str:
     """Format the questions to label for people."""
     routes = document["routes"]
-    rows = [
-        (
-            cut(one["question"], 48),
-            one["count"],
-            *(f"{one['overlap'][route]:.3f}" if route in one["overlap"] else "-" for route in routes),
-            ", ".join(
-                [
-                    *([f"complaints: {one['complaints']}"] if one["complaints"] else []),
-                    f"passages that differ: {len(one['differs'])}" if one["differs"] else "another order",
-                    *([f"overlap of the routes {one['between']:.3f}"] if one["between"] is not None else []),
-                ]
-            ),
-        )
-        for one in document["to_label"]
-    ]
-    headers = ("question", "count", *routes, "why")
-    lines = [
-        f"{document['questions']} questions of {document['traces']} traces: {document['same']} with the same "
-        f"passages by every route, {differing} that differ"
-    ]
-    if rows:
-        lines += ["", f"The {len(rows)} to label first, with each route's overlap with what was shown:", ""]
-        lines.append(table(headers, rows, right=range(1, len(routes) + 2)))
-    return "\n".join(lines)
+    rows = []
+    for one in document["to_label"]:
+        overlaps = [amount(one["overlap"].get(route), 3) for route in routes]
+        why = f"passages that differ: {len(one['differs'])}, complaints: {one['complaints']}"
+        rows.append((cut(one["question"], 48), one["count"], *overlaps, amount(one["between"], 3), why))
+    headers = ("question", "count", *routes, "between", "why")
+    return say("commands.triage", document, differing, table(headers, rows) if rows else "")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.analysis.metrics import titled
 from core.domain.format import between, brief, milliseconds, number, p_value
+from core.domain.text import one_line
 from core.evaluation import finding, statistics
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
         extensions=["jinja2.ext.do"],
     )
-    made.filters |= {"md": markdown, "repr": repr, "lines": lines, "flat": flat}
+    made.filters |= {"md": markdown, "repr": repr, "lines": lines, "flat": flat, "one_line": one_line}
     made.filters["each"] = lambda values, function: list(map(function, values))
     made.globals |= {
         "between": partial(between, signed=True),

@@ -1,6 +1,5 @@
 from typing import Annotated
 
-from core.routes import shared
 from core.routes.prelude import (
     EVIDENCE,
     NO_GAIN,
@@ -13,6 +12,7 @@ from core.routes.prelude import (
     Share,
     Steps,
     route,
+    shared,
 )
 from core.steps.agent import Action, Did
 

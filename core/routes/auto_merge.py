@@ -3,12 +3,7 @@ from typing import Annotated
 from core.routes.prelude import DEFAULT_SHOWN_PASSAGES, Answer, Need, Parameter, Query, Share, Steps, route
 
 
-@route(
-    "Auto-merging",
-    family="index",
-    paper="LlamaIndex 2023, AutoMergingRetriever",
-    needs=[Need.CHILDREN],
-)
+@route("Auto-merging", family="index", paper="LlamaIndex 2023, AutoMergingRetriever", needs=[Need.CHILDREN])
 def auto_merge(
     query: Query,
     do: Steps,

@@ -1,7 +1,6 @@
 from typing import Annotated, Literal
 
-from core.routes import shared
-from core.routes.prelude import NO_GAIN, Answer, Need, Parameter, Query, Ranking, Steps, route
+from core.routes.prelude import NO_GAIN, Answer, Need, Parameter, Query, Ranking, Steps, route, shared
 from core.steps.evaluate import Which
 from core.steps.refine import recompose
 
@@ -51,7 +50,8 @@ def crag(
     """
     found = do.hybrid(query.text, fused_by)
     head, tail = found[:graded], found[graded:]
-    verdict = do.evaluate(query.text, head, tail, evaluator, low, high, margin)
+    edges = do.edges(evaluator, low, high, margin)
+    verdict = do.evaluate(query.text, head, tail, evaluator, *edges)
 
     def read(hits: Ranking) -> dict[str, str] | None:
         whole = reads == "whole passages"
@@ -62,7 +62,7 @@ def crag(
         ordered = do.by_grade(head, verdict)
         return do.answer(query.text, do.append(ordered, tail), read(ordered))
     web, lack = do.beyond(query.text)
-    grades = do.evaluate_web(query.text, web, found, evaluator, low, high, margin) if web else None
+    grades = do.evaluate_web(query.text, web, found, evaluator, edges[1]) if web else None
     action = do.act(verdict, lack, grades)
     if action.decision == "knowledge gap":
         return do.knowledge_gap(query.text, verdict, lack).over(found)

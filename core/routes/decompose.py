@@ -1,7 +1,6 @@
 from typing import Annotated
 
-from core.routes import shared
-from core.routes.prelude import POOL, Answer, Need, Parameter, Query, Ranking, Steps, route
+from core.routes.prelude import POOL, Answer, Need, Parameter, Query, Ranking, Steps, route, shared
 from core.steps.linked_names import LOOK_UP_FROM
 
 READ_PER_SUBQUESTION = 3  # passages of each sub-question in which names are looked for

@@ -21,10 +21,7 @@ def hybrid_linear(
     ] = 0.5,
     norm: Annotated[
         Literal["min_max", "dbsf"],
-        Parameter(
-            help="normalise by minimum and maximum, or by mean and standard deviation",
-            tunes="norm",
-        ),
+        Parameter(help="normalise by minimum and maximum, or by mean and standard deviation", tunes="norm"),
     ] = "min_max",
 ) -> Answer:
     """Add the normalised scores of BM25 and dense."""

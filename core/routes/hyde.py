@@ -1,7 +1,6 @@
 from typing import Annotated
 
-from core.routes import shared
-from core.routes.prelude import Answer, Need, Query, Steps, route
+from core.routes.prelude import Answer, Need, Query, Steps, route, shared
 
 
 @route("HyDE", family="query", paper="Gao et al. 2022, arXiv:2212.10496", needs=[Need.LLM], first=True)

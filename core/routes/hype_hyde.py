@@ -1,5 +1,4 @@
-from core.routes import shared
-from core.routes.prelude import Answer, Need, Query, Steps, route
+from core.routes.prelude import Answer, Need, Query, Steps, route, shared
 
 
 @route(
@@ -8,12 +7,7 @@ from core.routes.prelude import Answer, Need, Query, Steps, route
     paper="Vake, Vičič & Tošić 2025, doi:10.2139/ssrn.5139335; Gao et al. 2022, arXiv:2212.10496",
     needs=[Need.QUESTIONS, Need.LLM],
 )
-def hype_hyde(
-    query: Query,
-    do: Steps,
-    *,
-    n: shared.Imagined = 1,
-) -> Answer:
+def hype_hyde(query: Query, do: Steps, *, n: shared.Imagined = 1) -> Answer:
     """Merge the hits of HyPE's hypothetical questions with those of a HyDE passage."""
     asked = do.nearest_key(Need.QUESTIONS, do.embed(query.text))
     imagined = do.nearest(do.mean_of(do.hypothesize(query.text, n), query.text))

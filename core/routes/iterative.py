@@ -1,6 +1,5 @@
 from typing import Annotated, Literal
 
-from core.routes import shared
 from core.routes.prelude import (
     DEFAULT_SHOWN_PASSAGES,
     POOL,
@@ -11,6 +10,7 @@ from core.routes.prelude import (
     Ranking,
     Steps,
     route,
+    shared,
 )
 from core.steps.linked_names import LOOK_UP_FROM
 

@@ -1,7 +1,6 @@
 from typing import Annotated, Literal
 
-from core.routes import shared
-from core.routes.prelude import Answer, Need, Query, Ranking, Steps, route
+from core.routes.prelude import Answer, Need, Query, Ranking, Steps, route, shared
 
 
 @route(

@@ -1,5 +1,4 @@
-from core.routes import shared
-from core.routes.prelude import Answer, Need, Query, Steps, route
+from core.routes.prelude import Answer, Need, Query, Steps, route, shared
 
 
 @route(
@@ -8,12 +7,7 @@ from core.routes.prelude import Answer, Need, Query, Steps, route
     paper="Chen et al. 2023, Dense X Retrieval, arXiv:2312.06648 (granularity of what is searched)",
     needs=[Need.CHILDREN],
 )
-def parent(
-    query: Query,
-    do: Steps,
-    *,
-    alpha: shared.Alpha = 1.0,
-) -> Answer:
+def parent(query: Query, do: Steps, *, alpha: shared.Alpha = 1.0) -> Answer:
     """Search short pieces of one or two sentences and return the passages they are part of."""
     vectors = do.nearest_key(Need.CHILDREN, do.embed(query.text))
     if alpha == 1:

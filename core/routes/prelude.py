@@ -2,6 +2,7 @@
 
 from core.domain.needs import Need
 from core.domain.types import EVIDENCE, Answer, Query, Ranking
+from core.routes import shared
 from core.routes.declare import Parameter, Share, route
 from core.steps import POOL, Steps
 from core.steps.generate import DEFAULT_SHOWN_PASSAGES
@@ -21,4 +22,5 @@ __all__ = [
     "Share",
     "Steps",
     "route",
+    "shared",
 ]

@@ -1,5 +1,4 @@
-from core.routes import shared
-from core.routes.prelude import POOL, Answer, Need, Query, Steps, route
+from core.routes.prelude import POOL, Answer, Need, Query, Steps, route, shared
 
 
 @route(
@@ -9,13 +8,7 @@ from core.routes.prelude import POOL, Answer, Need, Query, Steps, route
     needs=[Need.LLM, Need.BM25],
     first=True,
 )
-def rag_fusion(
-    query: Query,
-    do: Steps,
-    *,
-    n: shared.Variants = 3,
-    k: shared.RrfConstant = 60,
-) -> Answer:
+def rag_fusion(query: Query, do: Steps, *, n: shared.Variants = 3, k: shared.RrfConstant = 60) -> Answer:
     """Search with the question and its variants, fuse all lists by reciprocal rank."""
     texts = (query.text, *do.variants(query.text, n))
     lists = tuple(ranking for text in texts for ranking in (do.sparse(text), do.dense(text)))

@@ -1,12 +1,7 @@
 from core.routes.prelude import Answer, Need, Query, Steps, route
 
 
-@route(
-    "RAPTOR",
-    family="index",
-    paper="Sarthi et al. 2024, arXiv:2401.18059",
-    needs=[Need.SUMMARIES],
-)
+@route("RAPTOR", family="index", paper="Sarthi et al. 2024, arXiv:2401.18059", needs=[Need.SUMMARIES])
 def raptor(query: Query, do: Steps) -> Answer:
     """Search the vectors of passages and of summaries that a language model wrote.
 

@@ -2,10 +2,7 @@ from core.routes.prelude import Answer, Need, Query, Steps, route
 
 
 @route(
-    "RAPTOR, extracted",
-    family="index",
-    paper="Sarthi et al. 2024, arXiv:2401.18059",
-    needs=[Need.EXTRACTS],
+    "RAPTOR, extracted", family="index", paper="Sarthi et al. 2024, arXiv:2401.18059", needs=[Need.EXTRACTS]
 )
 def raptor_extracts(query: Query, do: Steps) -> Answer:
     """Search the vectors of passages and of summaries made of their own sentences.

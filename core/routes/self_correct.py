@@ -1,7 +1,6 @@
 from typing import Annotated
 
 from core.backends.prompting.citations import Draft
-from core.routes import shared
 from core.routes.prelude import (
     DEFAULT_SHOWN_PASSAGES,
     NO_GAIN,
@@ -12,6 +11,7 @@ from core.routes.prelude import (
     Share,
     Steps,
     route,
+    shared,
 )
 from core.steps.claims import CheckedDraft, Revision
 

@@ -12,10 +12,7 @@ from core.steps.conditions import By
     needs_if={("by", "model"): Need.LLM},
 )
 def self_query(
-    query: Query,
-    do: Steps,
-    *,
-    by: Annotated[By, "filters read by rules, or by the language model"] = "rules",
+    query: Query, do: Steps, *, by: Annotated[By, "filters read by rules, or by the language model"] = "rules"
 ) -> Answer:
     """Read filters on metadata from the question, then search only what meets them (BM25 and dense, RRF)."""
     filters = do.read_filters(query.text, by)

@@ -1,7 +1,6 @@
 from typing import Annotated
 
-from core.routes import shared
-from core.routes.prelude import Answer, Need, Parameter, Query, Ranking, Steps, route
+from core.routes.prelude import Answer, Need, Parameter, Query, Ranking, Steps, route, shared
 from core.steps.self_rag import GrowingTree, When, Written
 
 

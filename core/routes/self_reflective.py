@@ -1,6 +1,5 @@
 from typing import Annotated
 
-from core.routes import shared
 from core.routes.prelude import (
     EVIDENCE,
     NO_GAIN,
@@ -12,6 +11,7 @@ from core.routes.prelude import (
     Share,
     Steps,
     route,
+    shared,
 )
 from core.steps.reflect import Reason, Reflection
 

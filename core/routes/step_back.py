@@ -1,7 +1,6 @@
 from typing import Annotated
 
-from core.routes import shared
-from core.routes.prelude import POOL, Answer, Need, Parameter, Query, Steps, route
+from core.routes.prelude import POOL, Answer, Need, Parameter, Query, Steps, route, shared
 
 
 @route("Step-back", family="query", paper="Zheng et al. 2023, arXiv:2310.06117", needs=[Need.LLM, Need.BM25])

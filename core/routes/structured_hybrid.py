@@ -1,7 +1,6 @@
 from typing import Annotated
 
-from core.routes import shared
-from core.routes.prelude import Answer, Need, Parameter, Query, Steps, route
+from core.routes.prelude import Answer, Need, Parameter, Query, Steps, route, shared
 
 
 @route(
@@ -30,8 +29,7 @@ def structured_hybrid(
     `support`; the model's additions contributed nothing new.
     """
     asked, found = do.beside(
-        lambda: do.ask_tables(query.text, repairs=repairs),
-        lambda: do.hybrid(query.text, fused_by),
+        lambda: do.ask_tables(query.text, repairs=repairs), lambda: do.hybrid(query.text, fused_by)
     )
     side = do.choose_side(asked, found)
     if side.decision == "both":

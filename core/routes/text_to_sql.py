@@ -1,5 +1,4 @@
-from core.routes import shared
-from core.routes.prelude import Answer, Need, Query, Steps, route
+from core.routes.prelude import Answer, Need, Query, Steps, route, shared
 
 
 @route(

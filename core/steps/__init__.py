@@ -13,10 +13,10 @@ from core.steps.external import AskExternal
 from core.steps.feedback import Feedback
 from core.steps.fitted_fusion import FuseFitted
 from core.steps.full_context import FullContext
+from core.steps.fuse import Hybrid
 from core.steps.gate import Gatekeeper
 from core.steps.graph import WalkGraph
 from core.steps.grep import Grep
-from core.steps.hybrid import Hybrid
 from core.steps.iterate import Iterate
 from core.steps.memo import Memo
 from core.steps.order_by_model import OrderByModel

@@ -20,18 +20,18 @@ from typing import Any, Literal
 from pydantic import create_model
 
 from core.backends.prompting.prompts import CHOOSE_ACTION, CHOOSE_FILE, CHOOSE_TOOL, COPY_WORDS, EVIDENCE
-from core.backends.prompting.replies import first_line, odds, one_of, strict_schema
-from core.backends.prompting.untrusted import in_line, quoted
+from core.backends.prompting.replies import odds, strict_schema
+from core.backends.prompting.untrusted import quoted
 from core.domain.errors import Unavailable
 from core.domain.needs import Need
-from core.domain.outputs import Search, ShortAnswer
+from core.domain.outputs import Search
 from core.domain.types import Hit, Passage, Ranking
+from core.steps.base import LETTERS
 from core.steps.decisions import Decided
 from core.steps.grep import exact_texts
-from core.steps.iterate import LETTERS
 from core.steps.retrieve import POOL, Retrieve
 from core.steps.step import step
-from core.steps.transform import ALIKE, UNKNOWN, Transform, quoted_in, references, shared, wording
+from core.steps.transform import ALIKE, Transform, references, shared, wording
 
 Action = Literal["search", "look_up", "sql", "list", "find", "grep", "read"]  # besides, it may answer
 WITHOUT_INPUT = ("answer", "list", "read")
@@ -187,23 +187,17 @@ class Agent(Retrieve, Transform):
         Source: Yao et al. 2023, "ReAct", arXiv:2210.03629, section 2. Its free-form thoughts are omitted:
         they concern the text read, and the chooser has read none.
         """
-
-        def wrong(reply: str) -> str | None:
-            read = read_choice(reply, offered, done)
-            return read if isinstance(read, str) else None
-
         actions: Any = Literal[tuple(offered)]
         form = create_model("Action", action=(actions, ...), input=(str, ...))
-        reply = self._ask(
+        read = self._read(
             CHOOSE_ACTION if "look_up" in offered else CHOOSE_TOOL,
+            lambda reply: read_choice(reply, offered, done),
             max_tokens=100,
             schema=strict_schema(form),
-            unusable=wrong,
             question=question,
             actions=", ".join(offered),
             done=in_words(done),
         )
-        read = read_choice(reply.text, offered, done)
         if isinstance(read, str):
             return ActionChoice("unusable choice", f"also when asked again, the model gave {read}")
         action, words = read
@@ -244,34 +238,7 @@ class Agent(Retrieve, Transform):
         """Copy at most `most` words from `hits` that answer `question`; return None, with a note, if the
         passages contain no answer. The words are used in a search and nowhere else.
         """
-
-        def wrong(reply: str) -> str | None:
-            said = first_line(reply)
-            if not wording(said):
-                return "an empty reply"
-            if wording(said).startswith(UNKNOWN):
-                return None
-            if len(wording(said).split()) > most:
-                return f"more than {most} words"
-            return None if quoted_in(said, hits) else "words that are in none of the passages"
-
-        self.span.output = ShortAnswer(question, "")
-        reply = self._ask(
-            COPY_WORDS,
-            max_tokens=32,
-            reuse_prefix=True,
-            unusable=wrong,
-            passages=quoted(hits),
-            question=question,
-            words=str(most),
-        )
-        said = first_line(reply.text)
-        if wording(said).startswith(UNKNOWN) or (fault := wrong(reply.text)):
-            self.span.attributes["note"] = f"left out: {UNKNOWN if wrong(reply.text) is None else fault}"
-            return None
-        copied = said.rstrip(".")
-        self.span.output = ShortAnswer(question, copied, quoted_in(said, hits) or "")
-        return copied
+        return self._copied(COPY_WORDS, question, hits, most, max_tokens=32, reuse_prefix=True)
 
     @step("RETRIEVER", "look up words", returns=Ranking)
     def look_up(self, words: str, collected: Ranking) -> Ranking:
@@ -296,7 +263,7 @@ class Agent(Retrieve, Transform):
         `threshold`; else "unknown".
         """
         if not collected:
-            self.span.attributes["note"] = "no passage was found, so the model was not called"
+            self.note("no passage was found, so the model was not called")
             return Enough("no", "there is no passage")
         reply = self._ask_yes_or_no(EVIDENCE, passages=quoted(collected), question=question)
         found = odds(reply, ("yes", "no"))
@@ -359,20 +326,11 @@ class Agent(Retrieve, Transform):
         shown = files[: len(LETTERS)]
         if len(shown) < 2:
             return 0
-        letters = LETTERS[: len(shown)]
-        reply = self._ask(
-            CHOOSE_FILE,
-            max_tokens=1,
-            top_logprobs=20,
-            grammar=one_of([letter.upper() for letter in letters]),
-            question=question,
-            files="\n".join(f"{a.upper()}. {in_line(name)}" for a, name in zip(letters, shown, strict=True)),
-        )
-        found = odds(reply, tuple(letters))
-        if found is None:
-            self.span.attributes["note"] = f"none of the letters: {reply.text[:40]!r}; the first file is read"
+        reply, shares = self._choose(CHOOSE_FILE, shown, "files", question=question)
+        if shares is None:
+            self.note(f"none of the letters: {reply.text[:40]!r}; the first file is read")
             return 0
-        return max(range(len(shown)), key=lambda at: found.of[letters[at]])
+        return shares.index(max(shares))
 
     @step("TOOL", "read a range of a file", returns=Ranking)
     def read_range(self, found: Ranking, file: str, length: int, read: Ranking) -> Ranking:

@@ -18,7 +18,8 @@ from core.backends.evaluators import Evaluator, Which
 from core.backends.evaluators import read as read_evaluator
 from core.backends.llm.text import looks_refused
 from core.backends.prompting.prompts import FIRMER, Prompt
-from core.backends.prompting.untrusted import warnings
+from core.backends.prompting.replies import odds, one_of
+from core.backends.prompting.untrusted import in_line, warnings
 from core.backends.question_classifier import QuestionClassifier
 from core.backends.question_classifier import read as read_classifier
 from core.backends.rerankers import Rerankers
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from core.domain.needs import Need
 
 _OPTIONS = [one.name for one in fields(LLMRequest) if one.name not in ("prompt", "messages")]
+LETTERS = "abcde"  # of things that the model chooses from
 SEEDS = 1000  # between the seeds of one draw and the next: more than the samples of any step
 A = TypeVar("A")
 P = ParamSpec("P")
@@ -237,6 +239,10 @@ class StepBase:
         """The span of the step under way, for what its result alone does not tell."""
         return self.context.trace.current()
 
+    def note(self, text: str) -> None:
+        """Note on the span of the step under way what its result does not tell."""
+        self.span.attributes["note"] = text
+
     def allowed(self) -> Mask | None:
         """Return the mask of corpus rows that may be retrieved, or None for all."""
         return self.context.corpus.allowed(self.context.where)
@@ -299,6 +305,29 @@ class StepBase:
         if looks_refused(completion.text):
             raise ModelFailed(f"the model refused twice: {completion.text[:120]!r}")
         return completion
+
+    def _read(self, prompt: Prompt, read: Callable[[str], R | str], **given: Any) -> R | str:
+        """Ask the model, again if `read` returns what is wrong as a text; return what `read` does."""
+
+        def unusable(reply: str) -> str | None:
+            found = read(reply)
+            return found if isinstance(found, str) else None
+
+        return read(self._ask(prompt, unusable=unusable, **given).text)
+
+    def _choose(
+        self, prompt: Prompt, options: Sequence[str], called: str, **given: Any
+    ) -> tuple[Completion, tuple[float, ...] | None]:
+        """Let the model choose one of `options` by its letter; the prompt lists them as `called`. Return the
+        reply and the probability of each, or None if the reply is no letter.
+        """
+        letters = LETTERS[: len(options)]
+        grammar = one_of([letter.upper() for letter in letters])
+        listed = (f"{letter.upper()}. {in_line(one)}" for letter, one in zip(letters, options, strict=True))
+        given |= {"max_tokens": 1, "top_logprobs": 20, "grammar": grammar, called: "\n".join(listed)}
+        reply = self._ask(prompt, **given)
+        found = odds(reply, tuple(letters))
+        return reply, None if found is None else tuple(found.of[letter] for letter in letters)
 
     def _ask_yes_or_no(self, prompt: Prompt, **values: Any) -> Completion:
         """Ask for the word Yes or No, with the probabilities of other first tokens."""

@@ -193,7 +193,7 @@ class CheckClaims(Generate):
                 claim=in_line(unmarked(claim.text)),
             )
         except ModelFailed as error:
-            self.span.attributes["note"] = f"left out, as the model failed: {error}"
+            self.note(f"left out, as the model failed: {error}")
             return ""
         said = first_line(reply.text)
         if markers(said) and not wording(unmarked(said)):

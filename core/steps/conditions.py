@@ -6,6 +6,7 @@ import re
 from calendar import month_name
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -18,6 +19,7 @@ from core.domain.errors import BadInput
 from core.domain.filters import Filter, Operator, described, operator_of
 from core.domain.outputs import FilterRead, FiltersRead, Reranked
 from core.domain.outputs import Rerank as Reordered
+from core.domain.program import table
 from core.domain.types import Hit, Ranking
 from core.steps.retrieve import Retrieve
 from core.steps.step import step
@@ -62,7 +64,7 @@ class Conditions(Retrieve):
         held = self.context.where
         named: Sequence[Named] = ()
         if not fields:
-            self.span.attributes["note"] = f"the documents of corpus {corpus.name} have no metadata"
+            self.note(f"the documents of corpus {corpus.name} have no metadata")
         else:
             named = read(text, fields) if by == "rules" else self._asked(text, fields)
         for one in named:
@@ -124,23 +126,17 @@ class Conditions(Retrieve):
         for field in fields[:FIELDS]:
             values = ", ".join(value[:MAX_VALUE_CHARS] for value in field.values[:VALUES])
             lines.append(f"{field.name} ({field.kind}): {values}")
-
-        def wrong(reply: str) -> str | None:
-            read = read_form(WrittenConditions, reply)
-            return read if isinstance(read, str) else None
-
-        reply = self._ask(
+        read = self._read(
             CONDITIONS,
+            partial(read_form, WrittenConditions),
             max_tokens=150,
             schema=strict_schema(_form([one.name for one in fields[:FIELDS]])),
-            unusable=wrong,
             reuse_prefix=True,
             question=text,
             fields="\n".join(lines),
         )
-        read = read_form(WrittenConditions, reply.text)
         if isinstance(read, str):
-            self.span.attributes["note"] = f"no filter: {read}"
+            self.note(f"no filter: {read}")
             return []
         found, refused = [], []
         for one in read.filters[:MAX_CONDITIONS]:
@@ -167,36 +163,10 @@ def _form(fields: Sequence[str]) -> type[BaseModel]:
 
 MAX_FIELD_VALUES = 1_000  # values of a field from which names are no longer looked for in questions
 SHORTEST = 2  # characters of a name
-_DOCUMENT = (
-    r"documents?|docs?|pages?|articles?|polic(?:y|ies)|runbooks?|guides?|guidelines?|notes?|rules?|records?"
-    r"|instructions?|manuals?|reports?|schedules?|plans?|tables?|texts?|versions?|editions?"
-    r"|tariffs?|files?|lists?|terms|postmortems?|minutes"
-)
-_WRITTEN = "updated|revised|edited|modified|written|published|issued|dated"
-_MONTH = "|".join(name for number in range(1, 13) for name in (month_name[number], month_name[number][:3]))
-_DATE = (
-    rf"(?:\d{{4}}-\d{{2}}(?:-\d{{2}})?|(?:\d{{1,2}}\s+)?(?:{_MONTH})\.?\s+\d{{4}}"
-    rf"|(?:{_MONTH})\.?\s+\d{{1,2}},?\s+\d{{4}}|(?:19|20)\d{{2}})\b"
-)
-_WHEN = re.compile(
-    rf"\b(?:{_WRITTEN}|{_DOCUMENT})\s+(since|after|before|until|in|on|of|from)\s+({_DATE})", re.IGNORECASE
-)
 _COMPARED: dict[str, Operator] = {"since": ">=", "after": ">", "before": "<", "until": "<="}
-OVER = ("superseded", "obsolete", "deprecated", "archived", "withdrawn", "outdated", "retired")
-_IN_FORCE = re.compile(
-    rf"\b(?:current|currently valid|up-to-date|in force|still valid|latest|present)\s+(?:\w+\s+){{0,2}}"
-    rf"(?:{_DOCUMENT})\b|\b(?:{_DOCUMENT})\s+(?:that\s+)?(?:is|are)\s+(?:still\s+)?"
-    r"(?:in force|valid|current)\b",
-    re.IGNORECASE,
-)
-_NO_LONGER = re.compile(
-    rf"\b(?:{'|'.join(OVER)}|old|older|former|previous|earlier)\s+(?:\w+\s+){{0,2}}(?:{_DOCUMENT})\b"
-    rf"|\b(?:{_DOCUMENT})\s+(?:that\s+)?(?:was|were|is|are|has been)\s+(?:{'|'.join(OVER)})\b",
-    re.IGNORECASE,
-)
-_BY = rf"\b(?:(?:owned|maintained|kept|{_WRITTEN}|{_DOCUMENT})\s+(?:by|of|from)|according to)\s+(?:the\s+)?"
-_WRITTEN_OUT = re.compile(r"(?<!\S)([\w.-]{1,40}?)(!=|!~|<=|>=|=|<|>|~|:)(\"[^\"]{1,200}\"|[^\s?]{1,200})")
-_VERSION = re.compile(r"\b(?:version|release|v)\.?\s*(\d+(?:\.\d+){1,5})\b", re.IGNORECASE)
+_patterns = table(__file__)
+OVER: list[str] = _patterns.pop("over")
+_FOUND = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in _patterns.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +194,7 @@ def read(text: str, fields: Sequence[Field]) -> tuple[Named, ...]:
 def _explicit(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:
     """Conditions as filters are written, with a colon for "contains" or "is"."""
     known = {field_name(one.name): one for one in fields}
-    for match in _WRITTEN_OUT.finditer(text):
+    for match in _FOUND["written_out"].finditer(text):
         field = known.get(field_name(match[1]))
         if field is None:
             continue
@@ -239,7 +209,7 @@ def _dates(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:
     """When documents were written or changed."""
     if (field := dated(fields)) is None:
         return
-    for match in _WHEN.finditer(text):
+    for match in _FOUND["when"].finditer(text):
         if (value := iso(match[2])) and days(value):
             operator = _COMPARED.get(match[1].lower(), "=")
             yield match.start(), Named(Filter(field.name, operator, (value,)), match[0])
@@ -256,16 +226,16 @@ def _states(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:
     if not marked:
         return
     _, field, word = max(marked, key=lambda one: one[0])  # one document's odd value decides nothing
-    if match := _NO_LONGER.search(text):
+    if match := _FOUND["no_longer"].search(text):
         yield match.start(), Named(Filter(field.name, "~", (word,)), match[0])
-    elif match := _IN_FORCE.search(text):
+    elif match := _FOUND["in_force"].search(text):
         yield match.start(), Named(Filter(field.name, "!~", (word,)), match[0])
 
 
 def _versions(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:
     named = (one for one in fields if one.name.lower() == "version")
     field = next((one for one in fields if one.kind == "version"), next(named, None))
-    if field is not None and (match := _VERSION.search(text)):
+    if field is not None and (match := _FOUND["version"].search(text)):
         yield match.start(), Named(Filter(field.name, "=", (match[1],)), match[0])
 
 
@@ -282,7 +252,9 @@ def _names(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:
         for name in sorted(names(field.values)):
             if name not in lowered or (best is not None and len(name) <= best[0]):
                 continue
-            match = re.search(rf"(?:{_BY}|{called})({re.escape(name)})(?!\w)", text, re.IGNORECASE)
+            match = re.search(
+                rf"(?:{_patterns['by']}|{called})({re.escape(name)})(?!\w)", text, re.IGNORECASE
+            )
             match = match or _before_document(name, text)
             if match:
                 best = len(name), match
@@ -295,9 +267,11 @@ def _before_document(name: str, text: str) -> re.Match[str] | None:
     """Match a name before a word for documents ("the Claims team's notes", "in the runbooks"). It must have
     several words or be capitalised, as single words are often the question's subject.
     """
-    if re.fullmatch(_DOCUMENT, name, re.IGNORECASE):
+    if _FOUND["document"].fullmatch(name):
         return re.search(rf"\b(?:in|by)\s+the\s+({re.escape(name)})\b", text, re.IGNORECASE)
-    match = re.search(rf"(?<!\w)({re.escape(name)})(?:'s)?\s+(?:{_DOCUMENT})\b", text, re.IGNORECASE)
+    match = re.search(
+        rf"(?<!\w)({re.escape(name)})(?:'s)?\s+(?:{_patterns['document']})\b", text, re.IGNORECASE
+    )
     as_name = match is not None and match.start() > 0 and match[1][0].isupper()
     return match if " " in name or as_name else None
 

@@ -114,7 +114,7 @@ class AskConfidence(StepBase):
         reply = self._ask(CONFIDENCE, max_tokens=8, unusable=wrong, question=text, answer=answer)
         sure = stated(reply.text)
         if sure is None:
-            self.span.attributes["note"] = f"no number from 0 to 100: {reply.text[:60]!r}"
+            self.note(f"no number from 0 to 100: {reply.text[:60]!r}")
         return sure
 
     @step("EVALUATOR", "decide by confidence", returns=Confidence)
@@ -133,8 +133,7 @@ class AskConfidence(StepBase):
         by: How = how
         if sure is None:
             if how != "verbalised":
-                note = "the endpoint gave no token probabilities, so the model stated its confidence"
-                self.span.attributes["note"] = note
+                self.note("the endpoint gave no token probabilities, so the model stated its confidence")
             by, sure = "verbalised", self.stated_confidence(text, unaided.text)
         if sure is None:
             why = "the model stated no confidence, so it is not trusted"

@@ -35,23 +35,13 @@ class Evaluate(RerankSteps):
     """Grading what was found, and deciding on it."""
 
     def evaluate(
-        self,
-        text: str,
-        hits: Ranking,
-        others: Ranking,
-        evaluator: Which = LIGHTWEIGHT,
-        low: float = 0.0,
-        high: float = 0.0,
-        margin: float = 0.0,
+        self, text: str, hits: Ranking, others: Ranking, evaluator: Which, low: float, high: float
     ) -> Grading:
-        """Grade each hit with `evaluator` and choose CRAG's action.
+        """Grade each hit with `evaluator` and choose CRAG's action by two thresholds; see `edges`.
 
-        `others` are what the search found next, against which the lightweight one holds the hits. A
-        threshold of 0 is the one calibrated for the evaluator, moved outwards by `margin`: what lies near it
-        is ambiguous. Raises Unavailable with the way to get what
-        is missing, ModelFailed when nothing could be graded.
+        `others` are what the search found next, against which the lightweight one holds the hits. Raises
+        Unavailable with the way to get what is missing, ModelFailed when nothing could be graded.
         """
-        low, high = self._edges(evaluator, low, high, margin)
         self._open_evaluator(evaluator, hits)
         if evaluator == "llm":
             return self.judge(text, hits, low, high)
@@ -60,20 +50,12 @@ class Evaluate(RerankSteps):
         return self._evaluate_signals(text, hits, _background(hits, others), low, high)
 
     def evaluate_web(
-        self,
-        text: str,
-        hits: Ranking,
-        others: Ranking,
-        evaluator: Which = LIGHTWEIGHT,
-        low: float = 0.0,
-        high: float = 0.0,
-        margin: float = 0.0,
+        self, text: str, hits: Ranking, others: Ranking, evaluator: Which, high: float
     ) -> WebGrades:
         """Grade web results as `evaluate` grades the corpus' passages: with the same evaluator and the same
         upper threshold. `others` are passages of the corpus, so that the lightweight one holds both against
         much the same.
         """
-        _, high = self._edges(evaluator, low, high, margin)
         self._open_evaluator(evaluator, hits)
         background = _background(hits, others) if evaluator == LIGHTWEIGHT else ()
         return self._grade_web(text, hits, background, evaluator, high)
@@ -89,20 +71,18 @@ class Evaluate(RerankSteps):
         results too low rather than too high.
         """
         self.span.output = WebGrades((), float(high), evaluator)  # should it not come to an end
-        if evaluator == "llm":
-            grades = self._model_grades(text, hits)
-        elif evaluator == "cross-encoder":
-            try:
-                grades = self._pair_grades(text, hits)
-            except ModelFailed as error:
-                grades = [PassageGrade(hit.passage.id, None, "error", str(error)) for hit in hits]
-        else:
-            grades = self._signal_grades(text, hits, others)
+        try:
+            if evaluator == LIGHTWEIGHT:
+                grades = self._signal_grades(text, hits, others)
+            else:
+                grades = (self._model_grades if evaluator == "llm" else self._pair_grades)(text, hits)
+        except ModelFailed as error:
+            grades = [PassageGrade(hit.passage.id, None, "error", str(error)) for hit in hits]
         self.span.output = graded = WebGrades(tuple(grades), float(high), evaluator)
         return graded
 
-    def _edges(self, evaluator: Which, low: float, high: float, margin: float) -> tuple[float, float]:
-        """Return the thresholds to apply, each traced to the parameter that set it."""
+    def edges(self, evaluator: Which, low: float, high: float, margin: float) -> tuple[float, float]:
+        """Return the thresholds to apply, each traced to the parameter that set it; see `thresholds`."""
         used = thresholds(self.context.evaluator(evaluator), low, high, margin)
         return carry(used[0], low), carry(used[1], high)
 
@@ -135,7 +115,7 @@ class Evaluate(RerankSteps):
         inputs = self.span.attributes
         inputs["evaluator"] = f"lightweight, {known.source}"
         if known.embedder != (embedder := self.context.corpus.info.embedder):
-            inputs["note"] = f"trained with vectors of {known.embedder}; this corpus has those of {embedder}"
+            self.note(f"trained with vectors of {known.embedder}; this corpus has those of {embedder}")
         values = self.signals(text, hits, others)
         grades = known.grades(values) if hits else ()
         return [

@@ -9,20 +9,9 @@ from dataclasses import dataclass, replace
 
 from core.backends.admission import aside
 from core.corpus.passage_matching import Matched, own
+from core.domain import outputs
 from core.domain.errors import Cancelled, PipelineTimedOut
 from core.domain.external import KINDS, ForeignHit, PipelineReply, PipelineStage
-from core.domain.outputs import (
-    External,
-    Fusion,
-    Output,
-    Pass,
-    Rerank,
-    Reranked,
-    ReturnedHit,
-    Rewrite,
-    Search,
-    Written,
-)
 from core.domain.types import Answer, Hit, Link, Origin, Query, Ranking, Tokens, TracedTuple
 from core.steps.base import ExternalReply
 from core.steps.generate import Generate
@@ -64,7 +53,7 @@ class AskExternal(Generate):
         if reply.rewritten:
             with trace.span(f"rewritten by {name}", "LLM") as span:
                 one = len(reply.rewritten) == 1
-                span.output = Rewrite(query.text, reply.rewritten, "question" if one else "variants")
+                span.output = outputs.Rewrite(query.text, reply.rewritten, "question" if one else "variants")
                 span.attributes["time"] = "part of the call"
         ranking = self._final(name, query, reply, stages, final)
         if reply.answer is None:
@@ -138,12 +127,7 @@ class AskExternal(Generate):
         return made
 
     def _final(
-        self,
-        name: str,
-        query: Query,
-        reply: PipelineReply,
-        stages: Sequence[_Listed | None],
-        final: Matched,
+        self, name: str, query: Query, reply: PipelineReply, stages: Sequence[_Listed | None], final: Matched
     ) -> Ranking:
         """Record the pipeline's final list, linked to the stages' lists that no other stage consumed."""
         ranking = _ranking(final, reply.hits)
@@ -156,9 +140,9 @@ class AskExternal(Generate):
             if not reply.scored:
                 span.attributes["scores"] = "none reported: 1/rank stands in their place"
             if not given:
-                span.output = Search((query.text,))
+                span.output = outputs.Search((query.text,))
             elif len(given) > 1:
-                span.output = Fusion("reported", tuple(reply.stages[at].name for at in untaken))
+                span.output = outputs.Fusion("reported", tuple(reply.stages[at].name for at in untaken))
             span.hits = tuple((hit.passage.id, hit.score) for hit in ranking)
             self.context.trace.keep(ranking)
         return TracedTuple(ranking, Origin(span.id, 0, len(ranking)))
@@ -177,7 +161,7 @@ class AskExternal(Generate):
             span.attributes["time"] = "part of the call"
             if unknown := [one for one in reply.citations if one not in known]:
                 span.attributes["citations of no hit"] = unknown[:20]
-            span.output = Written(reply.answer or "", cited)
+            span.output = outputs.Written(reply.answer or "", cited)
         answer = Answer(ranking, reply.answer, cited, source=span.output)
         self.context.trace.remember(span.output, span.id)
         self.context.found = replace(answer, source=None)
@@ -212,40 +196,46 @@ def _searches(stage: PipelineStage) -> bool:
     return stage.kind == "retrieve" and not stage.sources
 
 
-def _stage_output(stage: PipelineStage, ranking: Ranking, given: Sequence[_Listed]) -> Output:
+def _stage_output(stage: PipelineStage, ranking: Ranking, given: Sequence[_Listed]) -> outputs.Output:
     """Return a stage's output. A search's text is omitted: the pipeline may have rewritten the question."""
     if _searches(stage):
-        return Search()
+        return outputs.Search()
     if stage.kind == "fuse":
-        return Fusion("reported")
+        return outputs.Fusion("reported")
     if stage.kind != "rerank":
-        return Pass()
+        return outputs.Pass()
     before: dict[str, tuple[int, Hit]] = {}
     for one in given:
         for rank, hit in enumerate(one.hits, 1):
             before.setdefault(hit.passage.id, (rank, hit))
     order = (
-        Reranked(hit.passage.id, before[hit.passage.id][0], before[hit.passage.id][1].score, hit.score)
+        outputs.Reranked(
+            hit.passage.id, before[hit.passage.id][0], before[hit.passage.id][1].score, hit.score
+        )
         for hit in ranking
         if hit.passage.id in before
     )
-    return Rerank(stage.name, tuple(order))
+    return outputs.Rerank(stage.name, tuple(order))
 
 
-def _output(name: str, door: str, given: ExternalReply, final: Matched, matching_ms: float) -> External:
+def _output(
+    name: str, door: str, given: ExternalReply, final: Matched, matching_ms: float
+) -> outputs.External:
     reply, rules = given.reply, Counter[str](rule for rule in final.rules if rule is not None)
     unmatched = tuple(one.passage.id for one in final.placed if one.rule is None)
     stages = tuple(stage.name for stage in reply.stages)
     matched = (len(final.rules), sum(rules.values()), dict(rules), unmatched, final.in_words())
     told = (stages, reply.scored, given.inside_ms, given.made, reply.ignored)
-    return External(name, door, *matched, round(matching_ms, 3), *told, tuple(_returned(reply.hits, final)))
+    return outputs.External(
+        name, door, *matched, round(matching_ms, 3), *told, tuple(_returned(reply.hits, final))
+    )
 
 
-def _returned(hits: Sequence[ForeignHit], final: Matched) -> Iterator[ReturnedHit]:
+def _returned(hits: Sequence[ForeignHit], final: Matched) -> Iterator[outputs.ReturnedHit]:
     """Yield each hit with its place."""
     scored = all(hit.score is not None for hit in hits)
     for rank, (hit, found) in enumerate(zip(hits, final.standing, strict=True), 1):
         score = (hit.score or 0.0) if scored else 1.0 / rank
         start, end = found.span or (None, None)
         text = "" if found.span else hit.text
-        yield ReturnedHit(own(hit).id, score, found.doc, start, end, found.ids, text)
+        yield outputs.ReturnedHit(own(hit).id, score, found.doc, start, end, found.ids, text)

@@ -14,16 +14,7 @@ from itertools import combinations
 import numpy as np
 
 from core.backends.base import Matrix, Vector
-from core.domain.outputs import (
-    Decision,
-    Embedding,
-    Recalled,
-    Rewrite,
-    SampleSearches,
-    Search,
-    Terms,
-    VectorSpread,
-)
+from core.domain import outputs
 from core.domain.text import searchable
 from core.domain.types import Hit, Passage, Ranking, Remembered
 from core.steps.retrieve import POOL, Retrieve
@@ -39,7 +30,7 @@ class WeightedQuery:
     """An expanded query."""
 
     before: str  # the original text
-    terms: Terms  # the weighted BM25 terms to search with, heaviest first
+    terms: outputs.Terms  # the weighted BM25 terms to search with, heaviest first
     added: tuple[str, ...] = ()  # the terms taken from `passages`
     passages: tuple[str, ...] = ()  # ids of the feedback passages
 
@@ -48,9 +39,9 @@ class WeightedQuery:
         """As Lucene would be asked: each term with its boost."""
         return " ".join(f"{term}^{weight:.3f}" for term, weight in self.terms)
 
-    def recorded(self) -> Rewrite:
+    def recorded(self) -> outputs.Rewrite:
         """Return the output stored on the span."""
-        return Rewrite(self.before, (self.text,), "keywords", self.terms, self.added, self.passages)
+        return outputs.Rewrite(self.before, (self.text,), "keywords", self.terms, self.added, self.passages)
 
 
 def usable(term: str, idf: float, size: int) -> bool:
@@ -77,7 +68,7 @@ def relevance_model(
     return {term: weight / whole for term, weight in best} if whole > 0 else {}
 
 
-def interpolated(asked: Mapping[str, float], added: Mapping[str, float], original: float) -> Terms:
+def interpolated(asked: Mapping[str, float], added: Mapping[str, float], original: float) -> outputs.Terms:
     """Terms of both with weights that add up to 1, heaviest first, ties by name; none with weight 0."""
     weights = {
         term: original * asked.get(term, 0.0) + (1 - original) * added.get(term, 0.0)
@@ -101,14 +92,14 @@ def mean_vector(vectors: Matrix) -> Vector:
     return unit
 
 
-def spread(vectors: Matrix) -> VectorSpread:
+def spread(vectors: Matrix) -> outputs.VectorSpread:
     """Return the spread of `vectors` (n, dim), n at least 1, each of length 1. Both figures are 0 if all are
     equal or there is only one.
     """
     exact = vectors.astype(np.float64)
     upper = np.triu_indices(len(exact), 1)
     distances = 1 - (exact @ exact.T)[upper]
-    return VectorSpread(
+    return outputs.VectorSpread(
         max(0.0, float(distances.mean())) if len(distances) else 0.0,  # rounding may go below
         max(0.0, float(1 - np.linalg.norm(exact.mean(axis=0)))),
     )
@@ -167,7 +158,7 @@ class Feedback(Retrieve):
         weighed = [Counter(t for t, idf in some if usable(t, idf, corpus.size)) for some in texts]
         added = relevance_model(weighed, [hit.score for hit in believed], terms)
         if not added:
-            self.span.attributes["note"] = "the first passages gave no term: the question is used unchanged"
+            self.note("the first passages gave no term: the question is used unchanged")
             original = 1.0
         found = interpolated(asked, added, original)
         new = tuple(term for term, _ in found if term not in asked)
@@ -180,7 +171,7 @@ class Feedback(Retrieve):
         found, parts = self.context.corpus.search_terms(dict(query.terms), k, MAX_RECORDED_HITS, where)
         matched = {id: tuple(by) for id, by in parts}
         size = len(query.terms)
-        self.span.output = Search((query.text,), "BM25", {}, size, query.terms, matched, where=where)
+        self.span.output = outputs.Search((query.text,), "BM25", {}, size, query.terms, matched, where=where)
         return found
 
     @step("EMBEDDING", "move the vector towards the first passages (Rocchio)", returns=Vector)
@@ -196,9 +187,9 @@ class Feedback(Retrieve):
         Retrievers", arXiv:2108.11044, section 3.3.
         """
         believed = first[:passages]
-        self.span.output = Embedding((text,), feedback=tuple(hit.passage.id for hit in believed))
+        self.span.output = outputs.Embedding((text,), feedback=tuple(hit.passage.id for hit in believed))
         if not believed:
-            self.span.attributes["note"] = "no passage was found: the question's vector is used unchanged"
+            self.note("no passage was found: the question's vector is used unchanged")
             return vector
         mean = self.vectors_of(believed).mean(axis=0, dtype=np.float64)
         moved = (1 - feedback) * np.asarray(vector, np.float64) + feedback * mean
@@ -213,7 +204,7 @@ class Feedback(Retrieve):
         Source: Wang, Yang & Wei 2023, "Query2doc", arXiv:2303.07678, section 2.
         """
         expanded = " ".join([*[text] * times, *passages])
-        self.span.output = Rewrite(text, (expanded,), "context")
+        self.span.output = outputs.Rewrite(text, (expanded,), "context")
         return expanded
 
     @step("EMBEDDING", "mean of embeddings", returns=Vector)
@@ -222,7 +213,7 @@ class Feedback(Retrieve):
         records the `spread` of the texts alone.
         """
         vectors = np.stack([self.embed(text) for text in texts])
-        self.span.output = Embedding(tuple(texts), question, spread=spread(vectors))
+        self.span.output = outputs.Embedding(tuple(texts), question, spread=spread(vectors))
         return mean_vector(vectors if question is None else np.vstack([vectors, self.embed(question)]))
 
     @step("RETRIEVER", "search with each sample", returns=tuple[Ranking, ...])
@@ -235,7 +226,9 @@ class Feedback(Retrieve):
             self.context.trace.keep(ranking)
         ids = [{id for id, _ in found} for found in scored]
         in_all = tuple(sorted(set.intersection(*ids)))
-        self.span.output = SampleSearches(tuple(texts), scored, overlap(lists), in_all, self.context.where)
+        self.span.output = outputs.SampleSearches(
+            tuple(texts), scored, overlap(lists), in_all, self.context.where
+        )
         return lists
 
     @step("RETRIEVER", "search the conversation", returns=Ranking)
@@ -243,23 +236,21 @@ class Feedback(Retrieve):
         """Return the `k` earlier turns that weigh most for `text`; the span records each weight."""
         turns = self.context.memory
         self.span.attributes["turns"] = len(turns)
-        self.span.output = Search((text,))
+        self.span.output = outputs.Search((text,))
         if not turns:
-            why = "no remembered turns: no session with turns and no conversation given"
-            self.span.attributes["note"] = why
+            self.note("no remembered turns: no session with turns and no conversation given")
             return ()
         question = self.embed(text)
         vectors = self.context.turn_vectors.embed(self.context.embedder, [turn.text for turn in turns])
         similarities = [float(similarity) for similarity in vectors @ question]
         weighed = weigh(similarities, decay, relevance)
         passages = {passage.id: passage for passage in map(as_passage, turns)}
-        recalls = [Recalled(id, similarities[n], *weighed[n]) for n, id in enumerate(passages)]
+        recalls = [outputs.Recalled(id, similarities[n], *weighed[n]) for n, id in enumerate(passages)]
         counting = [recall for recall in recalls if recall.score > 0]
         if not counting:
-            why = f"none of {len(turns)} turns has anything in common with the question"
-            self.span.attributes["note"] = why
+            self.note(f"none of {len(turns)} turns has anything in common with the question")
         best = sorted(counting, key=lambda recall: (-recall.score, recall.id))[:k]
-        self.span.output = Search((text,), recalled=tuple(best))
+        self.span.output = outputs.Search((text,), recalled=tuple(best))
         return tuple(Hit(passages[recall.id], recall.score) for recall in best)
 
     @step("EVALUATOR", "does the question stand alone", returns=bool)
@@ -276,7 +267,7 @@ class Feedback(Retrieve):
         why = "the question by itself is near no passage: what was recalled is searched with"
         if alone:
             why = "the question by itself is near a passage: what was recalled is not used"
-        self.span.output = Decision(ways[0 if alone else 1], ways, why, best, float(threshold))
+        self.span.output = outputs.Decision(ways[0 if alone else 1], ways, why, best, float(threshold))
         return alone
 
     @step("CHAIN", "put recalled turns before the question", returns=str)
@@ -285,7 +276,7 @@ class Feedback(Retrieve):
         order = {as_passage(turn).id: place for place, turn in enumerate(self.context.memory)}
         turns = sorted(recalled, key=lambda hit: order[hit.passage.id])
         joined = "\n".join([*(hit.passage.text for hit in turns), text])
-        self.span.output = Rewrite(text, (joined,), "context")
+        self.span.output = outputs.Rewrite(text, (joined,), "context")
         return joined
 
     @step("EMBEDDING", "mean with recalled turns", returns=Vector)
@@ -299,6 +290,6 @@ class Feedback(Retrieve):
         texts = [hit.passage.text for hit in recalled]
         vectors = self.context.turn_vectors.embed(self.context.embedder, texts)
         scores = np.array([hit.score for hit in recalled], np.float32)
-        self.span.output = Embedding((text,), recalled=tuple(hit.passage.id for hit in recalled))
+        self.span.output = outputs.Embedding((text,), recalled=tuple(hit.passage.id for hit in recalled))
         mean: Vector = self.embed(text) + np.float32(weight) * (scores @ vectors)
         return mean / max(float(np.linalg.norm(mean)), 1e-12)

@@ -117,10 +117,7 @@ class FuseFitted(LateInteraction, Retrieve, Fuse):
         1994, "Automatic Combination of Multiple Ranked Retrieval Systems", SIGIR.
         """
         if fingerprint != self.context.corpus.fingerprint:
-            self.span.attributes["note"] = (
-                "the weights were fitted for another state of the corpus: they are used as they are, but the "
-                "lists' scores may lie elsewhere now; fit them again"
-            )
+            self.note("the weights were fitted for another state of the corpus; fit them again")
         found = parts(lists, fitted, candidates)
         hits = ordered(lists, found)
         shares = {

@@ -98,7 +98,7 @@ class FullContext(Generate):
     def answer_from_all(self, text: str, hits: Ranking) -> Draft:
         """Write a cited answer from the whole corpus; the span records how much of the prompt was cached."""
         if not hits:
-            self.span.attributes["note"] = "the corpus is empty, so the model was not called"
+            self.note("the corpus is empty, so the model was not called")
             return Draft(NOT_ANSWERED, abstained=True)
         try:
             reply = self._ask(
@@ -116,10 +116,7 @@ class FullContext(Generate):
         self.span.attributes["prompt tokens"] = reply.prompt_tokens
         self.span.attributes["read before"] = reply.cached_tokens
         if not reply.cached_tokens:
-            self.span.attributes["note"] = (
-                "the model read the whole corpus for this question; for the next one it is in its cache,"
-                " unless something else is asked in between"
-            )
+            self.note("the model read the whole corpus for this question, and keeps it for the next one")
         return resolve(reply.text, [hit.passage.id for hit in hits])
 
     @step("CHAIN", "list the cited passages", returns=Ranking)
@@ -129,8 +126,7 @@ class FullContext(Generate):
         """
         self.span.output = Selection("named", why="those the answer cites")
         if not citations:
-            note = "the answer cites no passage, and nothing was searched: none is listed"
-            self.span.attributes["note"] = note
+            self.note("the answer cites no passage, and nothing was searched: none is listed")
         known = {hit.passage.id: hit.passage for hit in hits}
         return tuple(Hit(known[id], 1 / place) for place, id in enumerate(citations, 1))
 

@@ -134,7 +134,7 @@ class Generate(Refine):
         evidence: float,
     ) -> Draft:
         if not hits:
-            self.span.attributes["note"] = "no passage was found, so the model was not called"
+            self.note("no passage was found, so the model was not called")
             return Draft(NOT_ANSWERED, abstained=True)
         read = reading_order(hits, order)
         ids = tuple(hit.passage.id for hit in read)
@@ -224,7 +224,7 @@ class Generate(Refine):
         return fit
 
     def _not_copied(self, note: str, noted: Written) -> Draft:
-        self.span.attributes["note"] = note
+        self.note(note)
         self.span.output = replace(noted, text=NOT_ANSWERED, abstained=True)
         return Draft(NOT_ANSWERED, abstained=True, shown=noted.shown)
 
@@ -247,7 +247,7 @@ class Generate(Refine):
         """
         inputs = self.span.attributes
         if not hits:
-            inputs["note"] = "no passage was found to read"
+            self.note("no passage was found to read")
             return Draft(NOT_ANSWERED, abstained=True)
         reader, passages = self._reader(), [hit.passage for hit in hits]
         plain = [replace(p, title=harmless(p.title), text=harmless(p.text)) for p in passages]
@@ -262,7 +262,7 @@ class Generate(Refine):
         if read.cut:
             inputs["read in part"] = [passages[at].id for at in read.cut]
         if not read.text:
-            inputs["note"] = "the model wrote nothing"
+            self.note("the model wrote nothing")
             return Draft(NOT_ANSWERED, abstained=True)
         most = max(range(len(passages)), key=lambda at: (read.attention[at], -at))
         draft = Draft(f"{read.text} [{most + 1}]", (passages[most].id,), shown=tuple(p.id for p in passages))

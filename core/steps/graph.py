@@ -50,8 +50,7 @@ class WalkGraph(StepBase):
                 mean = sum(cosine for cosine, _ in by) / len(by)
                 seeds[at] = _seed(index, at, max(mean, 1e-6), "relation", by[0][1])
         if not seeds:
-            note = "the question names nothing that the graph has: passages are ranked by dense alone"
-            self.span.attributes["note"] = note
+            self.note("the question names nothing that the graph has: passages are ranked by dense alone")
         heaviest = sorted(seeds.values(), key=lambda one: (-one.weight, one.node))
         return Entities(tuple(heaviest), tuple(lacking))
 

@@ -85,23 +85,18 @@ class Grep(Retrieve):
             ]
             return tuple(dict.fromkeys(made))[:most] or "no pattern with a text"
 
-        def wrong(reply: str) -> str | None:
-            found = read(reply)
-            return found if isinstance(found, str) else None
-
-        reply = self._ask(
+        found = self._read(
             WRITE_PATTERNS,
+            read,
             max_tokens=30 * most + 20,
             schema=strict_schema(WrittenPatterns),
-            unusable=wrong,
             question=question,
             n=str(most),
             size=f"{self.context.corpus.size:,}",
             tried="\n".join(f"{one}: {n:,}" for one, n in tried) or "none",
         )
-        found = read(reply.text)
         if isinstance(found, str):
-            self.span.attributes["note"] = f"also when asked again, the model gave {found}"
+            self.note(f"also when asked again, the model gave {found}")
             found = tuple(one for one, n in tried if n) or self._patterns_of(question)
         self.span.output = Rewrite(question, (listed(found),), "keywords")
         return found

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from core.backends.prompting.prompts import CHOOSE_NAME
-from core.backends.prompting.replies import odds, one_of
-from core.backends.prompting.untrusted import between, in_line
+from core.backends.prompting.untrusted import between
 from core.domain.outputs import Fusion
 from core.domain.types import Ranking
+from core.steps.base import LETTERS
 from core.steps.decisions import Decided
 from core.steps.linked_names import LinkedName, Linker
 from core.steps.retrieve import Retrieve
@@ -18,7 +18,6 @@ from core.steps.step import step
 
 ANSWER = 4  # model calls that an answer may take: whether there is one, the answer, each asked twice
 MAX_RECORDED_NAMES = 5  # names that are recorded, and that a model chooses from
-LETTERS = "abcde"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,28 +157,16 @@ class Iterate(Retrieve):
         The model sees only the sentences that mention the names.
         """
         shown = names[: len(LETTERS)]
-        letters = LETTERS[: len(shown)]
-        reply = self._ask(
-            CHOOSE_NAME,
-            max_tokens=1,
-            top_logprobs=20,
-            reuse_prefix=True,
-            grammar=one_of([letter.upper() for letter in letters]),
-            question=question,
-            passages=_mentions(shown, read),
-            names="\n".join(
-                f"{letter.upper()}. {in_line(one.name)}" for letter, one in zip(letters, shown, strict=True)
-            ),
-        )
-        found = odds(reply, tuple(letters))
-        if found is None:
+        given = {"reuse_prefix": True, "question": question, "passages": _mentions(shown, read)}
+        reply, shares = self._choose(CHOOSE_NAME, [one.name for one in shown], "names", **given)
+        if shares is None:
             why = f"the reply is none of the letters: {reply.text[:40]!r}"
             return NameChoice("the likeliest", why, {}, names[0].query, names[0].query)
-        shares = [found.of[letter] for letter in letters]
         scores = {one.name: round(share, 4) for one, share in zip(shown, shares, strict=True)}
         order = sorted(range(len(shown)), key=lambda at: -shares[at])  # ties: the likelier name
         other = next((at for at in order if at), 0)
-        why = f"{shown[order[0]].name!r} has {shares[order[0]]:.2f}, by {found.by}"
+        by = "probabilities" if reply.logprobs else "sampled word"
+        why = f"{shown[order[0]].name!r} has {shares[order[0]]:.2f}, by {by}"
         about = (why, scores, shown[0].query, shown[other].query)
         return NameChoice("another name" if order[0] else "the likeliest", *about)
 

@@ -103,7 +103,7 @@ class LateInteraction(StepBase):
         return tuple(Hit(passage, score) for passage, (_, score) in zip(passages, best, strict=True))
 
     def _unmatched(self) -> Ranking:
-        self.span.attributes["note"] = "the question has no token to match with: nothing found"
+        self.note("the question has no token to match with: nothing found")
         return ()
 
     def _compressed(self, index: TokenIndex) -> None:

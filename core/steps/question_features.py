@@ -31,20 +31,6 @@ _WORD = re.compile(r"\w+(?:['’]\w+)*")
 _NAME = re.compile(r"\b[A-Z][\w'’&-]*(?:(?:\s+(?:of|the|de|von))?\s+[A-Z][\w'’&-]*){0,5}")
 _CONDITIONS = ("price", "date")  # exact terms that are conditions of a question, not what it is about
 _words = {name: frozenset(words) for name, words in table(__file__).items()}
-_WHAT = {"what", "which", "what's", "whats"}
-_WHO = {"who", "whom", "whose", "when", "where", "who's"}
-_VERBS = _words["verbs"]
-_LISTS = _words["lists"]
-_SUMS = _words["sums"]
-_HIGHEST = _words["highest"]
-_NOT_HIGHEST = _words["not_highest"]
-_COMPARES = _words["compares"]
-_CHAINS = _words["chains"]
-_FIRST = {"i", "i'm", "i've", "me", "mine", "my", "our", "us", "we"}
-_POINTS = _words["points"]
-_GOES_ON = {"also", "and", "but", "how about", "ok", "okay", "or", "so", "then", "what about"}
-_POLITE = _words["polite"]
-_TALK = _words["talk"]
 _SUMS_OF_NUMBERS = re.compile(
     r"(?<![\w.-])\d[\d.,]*\s*(?:[+*/x×÷^%-]|plus|minus|times|divided by|percent of)\s*\d|\bpercent of \d",
     re.IGNORECASE,
@@ -62,7 +48,8 @@ def wording_features(text: str, conversation: bool) -> dict[str, float]:
     count = max(1, len(words))
     names = _NAME.findall(text, _begins(text))  # the first word's capital says nothing
     superlatives = sum(
-        word in _HIGHEST or (len(word) > 4 and word.endswith("est") and word not in _NOT_HIGHEST)
+        word in _words["highest"]
+        or (len(word) > 4 and word.endswith("est") and word not in _words["not_highest"])
         for word in words
     )
     many = begins in ("how many", "how much")
@@ -71,25 +58,25 @@ def wording_features(text: str, conversation: bool) -> dict[str, float]:
         "log of words": math.log1p(min(count, MOST_WORDS)),
         "identifiers": min(MAX_COUNT, float(len(exact))),
         "share of identifiers": min(1.0, named / count),
-        "asks what or which": float(first in _WHAT or bool(_WHAT & set(words[1:4]))),
-        "asks who, when, where": float(first in _WHO),
+        "asks what or which": float(first in _words["what"] or bool(_words["what"] & set(words[1:4]))),
+        "asks who, when, where": float(first in _words["who"]),
         "asks how many": float(many or "how many" in " ".join(words) or "number of" in " ".join(words)),
         "asks how": float(first == "how" and not many),
         "asks why": float(first == "why"),
-        "asks yes or no": float(first in _VERBS),
-        "asks for a list": float(first in _LISTS),
+        "asks yes or no": float(first in _words["verbs"]),
+        "asks for a list": float(first in _words["lists"]),
         "asks nothing": float("?" not in text and not (words and _asks(words))),
-        "summing words": min(MAX_COUNT, float(_count(words, _SUMS))),
+        "summing words": min(MAX_COUNT, float(_count(words, _words["sums"]))),
         "superlatives": min(MAX_COUNT, float(superlatives)),
-        "comparing words": min(MAX_COUNT, float(_count(words, _COMPARES))),
+        "comparing words": min(MAX_COUNT, float(_count(words, _words["compares"]))),
         "names": min(MAX_COUNT, float(len(names))),
-        "linking words": min(2 * MAX_COUNT, float(_count(words[1:], _CHAINS))),
+        "linking words": min(2 * MAX_COUNT, float(_count(words[1:], _words["chains"]))),
         "commas": min(MAX_COUNT, float(text.count(","))),
-        "first person": min(2.0, float(_count(words, _FIRST))),
-        "pointing words": min(2.0, float(_count(words, _POINTS))),
-        "goes on": float(first in _GOES_ON or begins in _GOES_ON),
-        "polite words": _count(words, _POLITE) / count,
-        "about the talk": _count(words, _TALK) / count,
+        "first person": min(2.0, float(_count(words, _words["first_person"]))),
+        "pointing words": min(2.0, float(_count(words, _words["points"]))),
+        "goes on": float(first in _words["goes_on"] or begins in _words["goes_on"]),
+        "polite words": _count(words, _words["polite"]) / count,
+        "about the talk": _count(words, _words["talk"]) / count,
         "arithmetic": float(_SUMS_OF_NUMBERS.search(text) is not None),
     }
 
@@ -176,7 +163,8 @@ def _begins(text: str) -> int:
 
 
 def _asks(words: Sequence[str]) -> bool:
-    return words[0] in _WHAT | _WHO | _VERBS | _LISTS | {"how", "why"} or bool(_WHAT & set(words[1:4]))
+    openings = frozenset({"how", "why"}).union(*(_words[one] for one in ("what", "who", "verbs", "lists")))
+    return words[0] in openings or bool(_words["what"] & set(words[1:4]))
 
 
 def _count(words: Sequence[str], known: Collection[str]) -> int:

@@ -197,7 +197,7 @@ class Refine(Retrieve):
         self.span.output = Selection("floor", cosines=known, floor=float(floor))
         kept = tuple(hits[at] for at in np.flatnonzero(cosines >= floor))
         if len(kept) == len(hits):
-            self.span.attributes["note"] = "every passage reaches the threshold; none is dropped"
+            self.note("every passage reaches the threshold; none is dropped")
         return kept
 
     @step("EVALUATOR", "ask for the sentences that help", returns=tuple[Sentence, ...])
@@ -260,7 +260,7 @@ class Refine(Retrieve):
         kept = recompose(strips)
         if hits and not kept:
             kept = {hit.passage.id: hit.passage.text for hit in hits}
-            self.span.attributes["note"] = "no sentence passed the filter, so the passages stay whole"
+            self.note("no sentence passed the filter, so the passages stay whole")
         before = sum(tokens(hit.passage.text) for hit in hits)
         after = sum(map(tokens, kept.values()))
         self.span.attributes["counted"] = "words and punctuation marks"
@@ -280,7 +280,7 @@ class Refine(Retrieve):
 
         Source: LlamaIndex 2023, SentenceWindowNodeParser and MetadataReplacementPostProcessor.
         """
-        index, corpus = self._index("sentences"), self.context.corpus
+        index, corpus = self._index(Need.SENTENCES), self.context.corpus
         found = {}
         for hit in hits:
             known = index.scored(vector, corpus.row(hit.passage.id))
@@ -310,7 +310,7 @@ class Refine(Retrieve):
 
         Source: LlamaIndex 2023, AutoMergingRetriever, with one level of parents.
         """
-        index, corpus = self._index("children"), self.context.corpus
+        index, corpus = self._index(Need.CHILDREN), self.context.corpus
         near = index.nearest(vector, pieces)
         found = []
         for hit in hits:

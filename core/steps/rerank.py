@@ -119,13 +119,7 @@ class RerankSteps(LateInteraction, Judge, Retrieve, Fuse):
         return found
 
     def _blended(
-        self,
-        text: str,
-        hits: Ranking,
-        rows: Mapping[int, int],
-        cosine: Cosines,
-        *,
-        windows: bool = False,
+        self, text: str, hits: Ranking, rows: Mapping[int, int], cosine: Cosines, *, windows: bool = False
     ) -> Blended:
         """Blend BM25, `cosine` and MaxSim of the hits; the span records what was computed now."""
         corpus, reranker = self.context.corpus, self.context.rerankers.blend()
@@ -224,7 +218,7 @@ class RerankSteps(LateInteraction, Judge, Retrieve, Fuse):
         return "" if index.name == model else f"those in the index are by {index.name}"
 
     def _nothing(self) -> Ranking:
-        self.span.attributes["note"] = "no passage was found to rerank"
+        self.note("no passage was found to rerank")
         self.span.output = RerankOutput()
         return ()
 
@@ -249,11 +243,9 @@ class RerankSteps(LateInteraction, Judge, Retrieve, Fuse):
         self.span.output = RerankOutput(name, tuple(moved), words or {}, len(hits))
         unscored = sum(score is None for score in scores)
         if unscored:
-            self.span.attributes["note"] = (
-                f"{unscored} of {len(hits)} passages have no score and keep their place"
-            )
+            self.note(f"{unscored} of {len(hits)} passages have no score and keep their place")
         elif order == list(range(len(hits))):
-            self.span.attributes["note"] = "no passage moved; the order already was the reranker's"
+            self.note("no passage moved; the order already was the reranker's")
         return tuple(
             Hit(hits[at].passage, 1 / rank if unscored or (score := scores[at]) is None else score)
             for rank, at in enumerate(order, 1)

@@ -166,7 +166,7 @@ class Retrieve(StepBase):
             (text,), index.name, {}, len(found.expansion), heaviest, matched, where=self.context.where
         )
         if not found.expansion:
-            self.span.attributes["note"] = "the model gave no term of the question any weight: nothing found"
+            self.note("the model gave no term of the question any weight: nothing found")
         return tuple(Hit(passage, score) for (_, score), passage in zip(found.rows, passages, strict=True))
 
     @step("RETRIEVER", "search coded vectors", returns=Ranking)
@@ -187,26 +187,16 @@ class Retrieve(StepBase):
         self.span.output = Reordered("exact inner product", moved, scored=len(first))
         return tuple(Hit(first[at].passage, scores[at]) for at in order)
 
-    def nearest_key(self, need: Need, vector: Vector, k: int = POOL) -> Ranking:
-        """Return the passages with the nearest keys; a passage scores as its best key."""
-        return self._nearest_key(need.name.lower(), vector, k)
-
-    def key_words(self, need: Need, text: str, k: int = POOL) -> Ranking:
-        """Return the passages whose keys score best by BM25."""
-        return self._key_words(need.name.lower(), text, k)
-
     @step("RETRIEVER", "search vectors of keys", returns=Ranking)
-    def _nearest_key(self, keys: str, vector: Vector, k: int) -> Ranking:
+    def nearest_key(self, keys: Need, vector: Vector, k: int = POOL) -> Ranking:
+        """Return the passages with the nearest keys; a passage scores as its best key."""
         return self._found(self._index(keys).search_dense(vector, k, self.allowed()))
 
-    def collapsed_tree(self, need: Need, vector: Vector, k: int = POOL) -> Ranking:
+    @step("RETRIEVER", "search the collapsed tree", returns=Ranking)
+    def collapsed_tree(self, keys: Need, vector: Vector, k: int = POOL) -> Ranking:
         """Return the passages nearest to `vector`, directly or through a summary above them, with all levels
         in one list. A passage scores as the best of these; ties break by its own cosine.
         """
-        return self._collapsed_tree(need.name.lower(), vector, k)
-
-    @step("RETRIEVER", "search the collapsed tree", returns=Ranking)
-    def _collapsed_tree(self, keys: str, vector: Vector, k: int) -> Ranking:
         corpus = self.context.corpus
         above = self._index(keys).search_dense(vector, k, self.allowed())
         leaves = corpus.search_dense(vector, k, self.context.where)
@@ -221,11 +211,12 @@ class Retrieve(StepBase):
         return tuple(Hit(found[id].passage, best[id]) for id in ids)
 
     @step("RETRIEVER", "search BM25 of keys", returns=Ranking)
-    def _key_words(self, keys: str, text: str, k: int) -> Ranking:
+    def key_words(self, keys: Need, text: str, k: int = POOL) -> Ranking:
+        """Return the passages whose keys score best by BM25."""
         return self._found(self._index(keys).search_words(text, k, self.allowed()), text)
 
-    def _index(self, keys: str) -> KeyIndex:
-        index: KeyIndex = self.context.prepared(Need[keys.upper()])
+    def _index(self, keys: Need) -> KeyIndex:
+        index: KeyIndex = self.context.prepared(keys)
         return index
 
     def _found(self, match: Match, *texts: str) -> Ranking:

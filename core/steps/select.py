@@ -189,7 +189,7 @@ class Select(Retrieve):
         kept = (tuple(near.tolist()), tuple(pack(alike))) if small else ()
         self.span.output = Selection("mmr", tuple(chosen), *kept)
         if [pick.row for pick in picks] == list(range(len(picks))):
-            self.span.attributes["note"] = "no passage moved; the most relevant ones are diverse enough"
+            self.note("no passage moved; the most relevant ones are diverse enough")
         ordered = {head[pick.row].passage.id: head[pick.row].passage for pick in picks}
         ordered |= {hit.passage.id: hit.passage for hit in hits if hit.passage.id not in ordered}
         return tuple(Hit(passage, 1 / rank) for rank, passage in enumerate(ordered.values(), 1))
@@ -216,7 +216,7 @@ class Select(Retrieve):
         }
         self.span.output = Selection("duplicates", dropped=better)
         if not dropped:
-            self.span.attributes["note"] = "no two hits are that similar; none is dropped"
+            self.note("no two hits are that similar; none is dropped")
         return tuple(hit for row, hit in enumerate(hits) if row not in dropped)
 
     @step("CHAIN", "cut at the largest drop of scores", returns=Ranking)
@@ -234,7 +234,7 @@ class Select(Retrieve):
         size = scores[drop - 1] - scores[drop] if drop else 0.0
         self.span.output = ScoreCut(kept, drop, size, guarded=kept > wanted)
         if not drop and len(hits) > 1:
-            self.span.attributes["note"] = "all scores are equal: nothing is cut"
+            self.note("all scores are equal: nothing is cut")
         return hits[:kept]
 
     @step("CHAIN", "put unrelated passages among those found", returns=Ranking)
@@ -258,9 +258,7 @@ class Select(Retrieve):
             mixed.insert(int(rng.integers(0, min(top, len(mixed) + 1))), passage)
         self.span.output = Inserted(tuple(passage.id for passage in drawn))
         if len(drawn) < count:
-            self.span.attributes["note"] = (
-                f"{len(drawn)} of {count} passages: the corpus has no more that no search found"
-            )
+            self.note(f"{len(drawn)} of {count} passages: the corpus has no more that no search found")
         return tuple(Hit(passage, 1 / rank) for rank, passage in enumerate(mixed, 1))
 
 

@@ -106,10 +106,7 @@ def _do(
     trace, around = context.trace, under_way()
     opened: OpenSpan | None = None
     try:
-        with (
-            trace.span(known.name, known.kind, given.args, given.links, given.set_by) as opened,
-            doing(work),
-        ):
+        with trace.span(known.name, known.kind, given.args, given.links, given.set_by) as opened, doing(work):
             outcome = method()
             known.check(outcome)
             result = context.decided(known.name, outcome)

@@ -30,14 +30,7 @@ from core.steps.decisions import Decided
 from core.steps.fuse import Fuse
 from core.steps.generate import Generate
 from core.steps.step import step
-from core.steps.table_result import (
-    Decision,
-    counted,
-    extract_sql,
-    result_draft,
-    table_hits,
-    table_result,
-)
+from core.steps.table_result import Decision, counted, extract_sql, result_draft, table_hits, table_result
 
 Source = Literal["tables", "csv"]
 Side = Literal["both", "tables only", "passages only", "neither"]
@@ -131,7 +124,7 @@ class AskTables(Generate, Fuse):
         self.context.left()
         self.span.output = Pass([str(one) for one in found])
         if note:
-            self.span.attributes["note"] = note
+            self.note(note)
             if left < LOOK_S:  # looking ended with the route's own time
                 self.context.trace.cut_short()
         return found, not note
@@ -205,13 +198,11 @@ class AskTables(Generate, Fuse):
         why = ""
         while True:
             failed = Attempt(attempts[-1].sql, mend) if attempts else Attempt("")
-            if not attempts:
-                written = self.write_sql(text, tables, links, joins, failed, source)
-            elif (more := self.afford(self.write_sql, text, tables, links, joins, failed, source)) is None:
+            about = text, tables, links, joins, failed, source
+            written = self.afford(self.write_sql, *about) if attempts else self.write_sql(*about)
+            if written is None:
                 why = "the budget was spent before another query"
                 break
-            else:
-                written = more
             if not written.sql or any(normalised(written.sql) == normalised(one.sql) for one in attempts):
                 why = "the model wrote no other query" if attempts else NOT_THERE
                 break
@@ -316,7 +307,7 @@ class AskTables(Generate, Fuse):
         except ModelFailed as error:
             if not bound:
                 raise
-            self.span.attributes["note"] = f"written without the grammar: {error}"
+            self.note(f"written without the grammar: {error}")
             bound = ""
             reply = ask()
         return WrittenSql(extract_sql(reply.text), reply.finish == "length", bool(bound))
@@ -353,7 +344,7 @@ class AskTables(Generate, Fuse):
     def put_first(self, result: Draft, written: Answer) -> Draft:
         """Append the written text to `result`, unless it abstains or failed."""
         if written.text is None or written.abstained:
-            self.span.attributes["note"] = written.error or "nothing was written besides"
+            self.note(written.error or "nothing was written besides")
             return result
         more = written.source if isinstance(written.source, Draft) else Draft(written.text, written.citations)
         cited = tuple(dict.fromkeys((*result.citations, *more.citations)))

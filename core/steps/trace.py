@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field, fields, is_dataclass
+from enum import Enum
 from typing import Any, TypeVar
 
 import numpy as np
@@ -255,8 +256,8 @@ def plain(value: Any) -> Any:
         return f"{'x'.join(map(str, value.shape))} vector"
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, Passage):
-        return value.id
+    if isinstance(value, Passage | Enum):
+        return value.id if isinstance(value, Passage) else value.name.lower()
     if isinstance(value, Hit):
         return [value.passage.id, value.score]
     if is_dataclass(value) and not isinstance(value, type):

@@ -7,18 +7,9 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
-from core.backends.prompting.prompts import (
-    DECOMPOSE,
-    DECOMPOSE_STEPS,
-    HYDE,
-    REWRITE,
-    SHORT_ANSWER,
-    STEP_BACK,
-    VARIANTS,
-    WEB_QUERY,
-)
+from core.backends.prompting import prompts
 from core.backends.prompting.replies import first_line, questions, reply_lines
 from core.backends.prompting.untrusted import quoted
 from core.domain.errors import ModelFailed, Unavailable
@@ -64,6 +55,7 @@ def _lines(reply: str, original: str) -> tuple[str, ...]:
 
 
 MAX_READ_PASSAGES = 3  # passages a short answer is looked for in
+MAX_COPIED_WORDS = 24  # words of it, and tokens
 UNKNOWN = "not stated"  # what the model is told to say where the passages do not answer
 _REFERENCE = re.compile(r"(?<!\w)#(\d{1,2})(?!\w)")
 _SPACE_BEFORE = re.compile(r"\s+([?!.,;:])")
@@ -138,10 +130,12 @@ class Transform(StepBase):
         """
         if not query.history:
             self.span.kind = "CHAIN"
-            self.span.attributes["note"] = "no earlier conversation; the question is used unchanged"
+            self.note("no earlier conversation; the question is used unchanged")
             return self._one(query.text, query.text)
         history = "\n".join(f"{turn.role}: {turn.text}" for turn in query.history[-6:])
-        answer = self._ask(REWRITE, max_tokens=60, unusable=_one_line, history=history, question=query.text)
+        answer = self._ask(
+            prompts.REWRITE, max_tokens=60, unusable=_one_line, history=history, question=query.text
+        )
         return self._one(query.text, first_line(answer.text))
 
     def _one(self, before: str, after: str, role: Literal["question", "keywords"] = "question") -> str:
@@ -160,10 +154,12 @@ class Transform(StepBase):
             got = len(_lines(reply, text))
             return None if got >= n else f"{got} of {n} queries, one a line"
 
-        answer = self._ask(VARIANTS, max_tokens=30 * n + 20, unusable=too_few, question=text, n=str(n))
+        answer = self._ask(
+            prompts.VARIANTS, max_tokens=30 * n + 20, unusable=too_few, question=text, n=str(n)
+        )
         found = _lines(answer.text, text)[:n]
         if len(found) < n:
-            self.span.attributes["note"] = f"the model gave {len(found)} of {n} variants, even after a retry"
+            self.note(f"the model gave {len(found)} of {n} variants, even after a retry")
         self.span.output = Rewrite(text, found, "variants")
         return found
 
@@ -174,11 +170,11 @@ class Transform(StepBase):
 
         Source: Zheng et al. 2023, "Take a Step Back", arXiv:2310.06117, section 2.
         """
-        reply = self._ask(STEP_BACK, max_tokens=60, unusable=_one_line, question=text)
+        reply = self._ask(prompts.STEP_BACK, max_tokens=60, unusable=_one_line, question=text)
         general = next(iter(reply_lines(reply.text)), "")
         if wording(general) in ("", wording(text)):
             said = "gave the question back" if general else "gave no question"
-            self.span.attributes["note"] = f"the model {said}: nothing more general is searched"
+            self.note(f"the model {said}: nothing more general is searched")
             return self._one(text, text)
         return self._one(text, general)
 
@@ -189,7 +185,7 @@ class Transform(StepBase):
 
         Source: Gao et al. 2022, "Precise Zero-Shot Dense Retrieval ...", arXiv:2212.10496, section 3.2.
         """
-        prompt = HYDE.with_instruction(instruction)
+        prompt = prompts.HYDE.with_instruction(instruction)
         heat = 0.0 if n == 1 else 0.7
 
         def sample(seed: int) -> str:
@@ -209,10 +205,9 @@ class Transform(StepBase):
         Source: Yan et al. 2024, arXiv:2401.15884, section 4.4.
         """
         try:
-            reply = self._ask(WEB_QUERY, max_tokens=30, unusable=_one_line, question=text).text
+            reply = self._ask(prompts.WEB_QUERY, max_tokens=30, unusable=_one_line, question=text).text
         except (Unavailable, ModelFailed) as error:
-            note = f"no keywords were written, so the question itself is searched: {error}"
-            self.span.attributes["note"] = note
+            self.note(f"no keywords were written, so the question itself is searched: {error}")
             return self._one(text, text, "keywords")
         return self._one(text, first_line(reply) or text, "keywords")
 
@@ -237,7 +232,7 @@ class Transform(StepBase):
         that of Wolfson et al. 2020, "Break It Down", arXiv:2001.11770.
         """
         reply = self._ask(
-            DECOMPOSE_STEPS if in_turn else DECOMPOSE,
+            prompts.DECOMPOSE_STEPS if in_turn else prompts.DECOMPOSE,
             max_tokens=30 * n + 20,
             unusable=lambda reply: None if reply_lines(reply) else "no question, one a line",
             grammar=questions(2, n, numbered=in_turn),
@@ -248,11 +243,11 @@ class Transform(StepBase):
         parts = written if in_turn else different(written, text)
         if len(parts) < 2 or all(wording(part) == wording(text) for part in parts):
             told = "no two questions that differ" if written else "no question"
-            self.span.attributes["note"] = f"the model gave {told}: it is searched as it is"
+            self.note(f"the model gave {told}: it is searched as it is")
             self.span.output = Rewrite(text, (text,), "parts")
             return (text,)
         if len(parts) > n:
-            self.span.attributes["note"] = f"the model gave {len(parts)}; only the first {n} are searched"
+            self.note(f"the model gave {len(parts)}; only the first {n} are searched")
         self.span.output = Rewrite(text, tuple(parts[:n]), "parts")
         return tuple(parts[:n])
 
@@ -261,28 +256,36 @@ class Transform(StepBase):
         """Copy a few words from `hits` that answer `question`. Return None, with a note, if the passages have
         no answer or do not contain the model's words.
         """
+        return self._copied(
+            prompts.SHORT_ANSWER, question, hits, MAX_COPIED_WORDS, max_tokens=MAX_COPIED_WORDS
+        )
+
+    def _copied(
+        self, prompt: prompts.Prompt, question: str, hits: Ranking, most: int, **given: Any
+    ) -> str | None:
+        """Let the model copy at most `most` words of `hits`; None, with a note, if they do not state them or
+        the model wrote other words.
+        """
 
         def wrong(reply: str) -> str | None:
             said = wording(first_line(reply))
             if not said:
                 return "an empty reply"
-            known = said.startswith(UNKNOWN) or quoted_in(said, hits)
-            return None if known else "words that are in none of the passages"
+            if said.startswith(UNKNOWN):
+                return None
+            if len(said.split()) > most:
+                return f"more than {most} words"
+            return None if quoted_in(said, hits) else f"{said!r} is in none of the passages"
 
         self.span.output = ShortAnswer(question, "")
-        reply = self._ask(
-            SHORT_ANSWER, max_tokens=24, unusable=wrong, passages=quoted(hits), question=question
-        )
-        said = first_line(reply.text)
-        if wording(said).startswith(UNKNOWN):
-            self.span.attributes["note"] = "the passages do not contain it, so it is left out"
-            return None
-        source = quoted_in(said, hits) if wording(said) else None
-        if source is None:
-            self.span.attributes["note"] = f"{said!r} is in none of the passages, so it is left out"
+        given |= {"passages": quoted(hits), "question": question, "words": str(most)}
+        reply = self._ask(prompt, unusable=wrong, **given).text
+        said = first_line(reply)
+        if fault := UNKNOWN if wording(said).startswith(UNKNOWN) else wrong(reply):
+            self.note(f"left out: {fault}")
             return None
         answer = said.rstrip(".")
-        self.span.output = ShortAnswer(question, answer, source)
+        self.span.output = ShortAnswer(question, answer, quoted_in(said, hits) or "")
         return answer
 
     @step("CHAIN", "fill in earlier answers", returns=str)
@@ -294,7 +297,7 @@ class Transform(StepBase):
         filled = fill_in(text, answers, question)
         if missing:
             nothing = "" if filled else "; nothing remains to search with"
-            self.span.attributes["note"] = f"no answer to {', '.join(missing)}: left out{nothing}"
+            self.note(f"no answer to {', '.join(missing)}: left out{nothing}")
         self.span.output = Rewrite(text, (filled,), "context")
         return filled
 

@@ -16,8 +16,9 @@ from core.domain import people
 from core.domain.errors import BadInput, Unavailable
 from core.domain.people import Person
 from core.domain.types import ASKED_BY, Query, Remembered, Run, Turn
-from core.store import budget, deeds, memory, playlists, purge, run_annotations, runs, traces, trash
+from core.store import deeds, memory, named_rows, playlists, purge, run_annotations, runs
 from core.store import search as searching
+from core.store.codec import dumps
 from core.store.deletion import Deletion, next_due
 from core.store.files import Place, empty_log, open_to_write, reading
 from core.store.labels import LabelStore
@@ -25,8 +26,7 @@ from core.store.memory import MemoryRow
 from core.store.playlists import Playlist, PlaylistEntry
 from core.store.postgres import Dsn
 from core.store.rows import bind
-from core.store.search import Choices, Filters, SessionRow
-from core.store.traces import Traces
+from core.store.search import Choices, Filters, SessionRow, Traces
 from core.store.writer import StoreWriter
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class Store:
             self._writer.warn(error)
             return {}
 
-    def traces(self, corpus: str | None = None, *, limit: int = traces.NEWEST) -> Traces:
+    def traces(self, corpus: str | None = None, *, limit: int = searching.NEWEST) -> Traces:
         """Return the times of the newest runs on a corpus, or on any, as results with bare spans.
 
         Raises BadInput for a limit below 1, Unavailable if the file cannot be read.
@@ -156,7 +156,7 @@ class Store:
         if limit < 1:
             raise BadInput(f"limit={limit} must be 1 or more")
         with self._settled() as connection:
-            return traces.read(connection, corpus, limit)
+            return searching.read_traces(connection, corpus, limit)
 
     def _annotate(
         self, deed: str, run_id: str, change: Callable[[sqlite3.Connection, str, Any, Person], None], to: Any
@@ -238,25 +238,35 @@ class Store:
 
     def playlists(self) -> tuple[Playlist, ...]:
         """Every playlist, by name."""
-        with reading(self.path) as connection:
-            return playlists.read(connection)
+        return tuple(map(playlists.of_row, self.named("playlist")))
 
     def save_playlist(self, name: str, entries: Sequence[PlaylistEntry]) -> None:
         """Store a playlist under a name, replacing an earlier one; durable on return.
 
         Raises BadInput for an invalid name or entry, NotAllowed for another person's playlist.
         """
-        people.require("edit")
-        cleaned, checked = playlists.clean_name(name), playlists.clean_entries(entries)
-        if any(one.name == cleaned for one in self.playlists()):
-            people.require_own(self.maker("playlist saved", cleaned))
-        self.write(
-            lambda connection: playlists.put(connection, cleaned, checked), deed=("playlist saved", cleaned)
-        )
+        cleaned, checked = named_rows.clean_name("playlist", name), playlists.clean_entries(entries)
+        documents = dumps(list(map(playlists.to_document, checked)))
+        self.save_named("playlist", {"name": cleaned, "entries": documents})
 
     def delete_playlist(self, name: str) -> None:
         """Delete a playlist; its runs stay. Raises BadInput if it does not exist."""
-        self.discard("playlist", playlists.clean_name(name))
+        self.discard("playlist", named_rows.clean_name("playlist", name))
+
+    def named(self, kind: str) -> list[dict[str, Any]]:
+        """Return the rows of every "playlist" or "preset", by name."""
+        with reading(self.path) as connection:
+            return named_rows.rows(connection, kind)
+
+    def save_named(self, kind: str, row: dict[str, Any]) -> None:
+        """Write the row of a "playlist" or "preset", replacing the one of its name. Raises NotAllowed for
+        another person's.
+        """
+        people.require("edit")
+        deed = f"{kind} saved", row["name"]
+        if any(one["name"] == row["name"] for one in self.named(kind)):
+            people.require_own(self.maker(*deed))
+        self.write(lambda connection: named_rows.put(connection, kind, row), deed=deed)
 
     def discard(self, kind: str, name: str) -> None:
         """Delete a "playlist" or "preset"; until the undo time has passed `restore` brings it back.
@@ -264,19 +274,19 @@ class Store:
         Raises BadInput if it does not exist, NotAllowed for another person's.
         """
         people.require_own(self.maker(f"{kind} saved", name))
-        self.write(lambda connection: trash.remove(connection, kind, name), deed=(f"{kind} deleted", name))
+        self.write(lambda db: named_rows.remove(db, kind, name), deed=(f"{kind} deleted", name))
         self._gone_later()
 
     def restore(self, kind: str, name: str) -> None:
         """Bring back the "playlist" or "preset" deleted last under that name. Raises as `discard`."""
         people.require_own(self.maker(f"{kind} saved", name))
-        self.write(lambda connection: trash.restore(connection, kind, name), deed=(f"{kind} restored", name))
+        self.write(lambda db: named_rows.restore(db, kind, name), deed=(f"{kind} restored", name))
 
     def deleted(self, kind: str) -> list[str]:
         """Return the names (of a "run": ids) that can be brought back, the one deleted last first."""
         with reading(self.path) as connection:
             if kind != "run":
-                return trash.listed(connection, kind)
+                return named_rows.deleted(connection, kind)
             return run_annotations.deleted(connection, people.require("look"))
 
     @contextmanager
@@ -446,17 +456,17 @@ class Store:
             return deeds.first(connection, deed, about)
 
     def reserve(self, who: str, tokens: int, limit: int) -> tuple[str, int]:
-        """Reserve model tokens of `who` for a call; see `budget.reserve`."""
-        return self._writer.do(lambda db: budget.reserve(db, who, tokens, limit), durable=False)
+        """Reserve model tokens of `who` for a call; see `deeds.reserve`."""
+        return self._writer.do(lambda db: deeds.reserve(db, who, tokens, limit), durable=False)
 
     def settle(self, id: str, who: str, tokens: int) -> None:
         """Count what a call used instead of the reservation `id`."""
-        self._writer.do(lambda db: budget.settle(db, id, who, tokens), durable=False)
+        self._writer.do(lambda db: deeds.settle(db, id, who, tokens), durable=False)
 
     def spend(self, who: str, tokens: int) -> None:
         """Add to the model tokens that `who` used today (UTC)."""
-        day = budget.today()
-        self._writer.do(lambda connection: budget.spend(connection, day, who, tokens), durable=False)
+        day = deeds.today()
+        self._writer.do(lambda connection: deeds.spend(connection, day, who, tokens), durable=False)
 
     def spent(self, who: str) -> int:
         """Return the model tokens that `who` used today (UTC)."""
@@ -465,7 +475,7 @@ class Store:
     def spent_today(self) -> dict[str, int]:
         """Return the model tokens that each person used today (UTC)."""
         with reading(self.path) as connection:
-            return budget.spent(connection, budget.today())
+            return deeds.spent(connection, deeds.today())
 
     def flush(self) -> bool:
         """Wait until what was saved is on the disk; False, and a warning, if it cannot be written."""

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from core.domain import people
 from core.domain.errors import Unavailable
-from core.store import purge, steady_clock, trash
+from core.store import named_rows, purge, steady_clock
 from core.store.files import Place, empty_log, reading
 from core.store.purge import Purged
 from core.store.writer import StoreWriter
@@ -87,7 +87,7 @@ class Deletion:
         def work(connection: sqlite3.Connection) -> tuple[Purged, int]:
             numbers = choose(connection)
             gone = purge.runs(connection, numbers) if numbers else Purged()
-            return gone, trash.empty(connection, until)
+            return gone, named_rows.empty_trash(connection, until)
 
         gone, others = self._writer.do(work)
         if gone.runs or others or self._log_holds:
@@ -104,8 +104,9 @@ class Deletion:
 
 def next_due(connection: sqlite3.Connection) -> float | None:
     """Return when what waits longest was deleted, in seconds since 1970; None if nothing waits."""
-    found = [at for at in (purge.next_due(connection), trash.next_due(connection)) if at is not None]
-    return min(found, default=None)
+    sources = ("min(deleted) FROM runs WHERE deleted <> 0", "min(at) FROM trash")
+    found = [connection.execute(f"SELECT {source}").fetchone()[0] for source in sources]
+    return min((float(at) for at in found if at is not None), default=None)
 
 
 def _text(moment: datetime) -> str:

@@ -18,8 +18,12 @@ Steps = tuple[tuple[str, ...], ...]
 
 def steps(suffix: str) -> Steps:
     """Return the statements of each version, read from the files schema/v1`suffix`, schema/v2`suffix`, ..."""
-    files = [SCHEMAS / f"v{number}{suffix}" for number in range(1, SCHEMA + 1)]
-    return tuple(tuple(filter(None, map(str.strip, one.read_text("utf-8").split(";\n")))) for one in files)
+    return tuple(statements(f"v{number}{suffix}") for number in range(1, SCHEMA + 1))
+
+
+def statements(name: str) -> tuple[str, ...]:
+    """Return the statements of a file of the folder schema."""
+    return tuple(filter(None, map(str.strip, (SCHEMAS / name).read_text("utf-8").split(";\n"))))
 
 
 STEPS = steps(".sql")

@@ -48,12 +48,6 @@ def asked_before(connection: sqlite3.Connection, moment: str) -> list[int]:
     return _ended(connection, "created < ?", moment)
 
 
-def next_due(connection: sqlite3.Connection) -> float | None:
-    """When the run was deleted that waits longest to be deleted for good; None if none waits."""
-    found = connection.execute("SELECT min(deleted) FROM runs WHERE deleted <> 0").fetchone()[0]
-    return None if found is None else float(found)
-
-
 def runs(connection: sqlite3.Connection, numbers: Iterable[int]) -> Purged:
     """Delete these runs with all that they alone hold; inside a transaction of a connection that overwrites
     what it deletes (secure_delete).

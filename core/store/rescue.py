@@ -14,13 +14,12 @@ from pathlib import Path
 
 from core.domain import system
 from core.domain.errors import BadInput, Unavailable
-from core.store import codec, runs
+from core.store import codec, migrations, runs
 from core.store.files import in_words, open_to_read, open_to_write, rescue, version
 from core.store.rows import parsed, text
 from core.store.search import index
 
-TRIED = 100_000  # row numbers that are tried one after the other where nothing can be read
-FAR = 2**40  # there is no row that far from the last one that could be read
+TRIED = 20_000  # row numbers that are tried one after the other where nothing can be read
 _HEADER = 100  # bytes
 _ALL = (  # each after those it names rows of
     "texts passages runs results rankings purged memories memory playlists label_sets label_questions "
@@ -33,19 +32,7 @@ _JSON = {
     "playlists": "entries",
     "presets": "parameters",
 }
-_UNTIED = (  # rows whose other half is lost
-    "DELETE FROM passages WHERE text NOT IN (SELECT hash FROM texts)",
-    "INSERT OR IGNORE INTO memories (session, last) SELECT session, max(number) FROM memory GROUP BY session",
-    "DELETE FROM label_questions WHERE label_set NOT IN (SELECT name FROM label_sets)",
-    """DELETE FROM label_pool WHERE text NOT IN (SELECT hash FROM texts) OR NOT EXISTS
-        (SELECT 1 FROM label_questions q WHERE q.label_set = label_pool.label_set AND
-        q.id = label_pool.question)""",
-    """DELETE FROM judgements WHERE NOT EXISTS (SELECT 1 FROM label_pool p
-        WHERE (p.label_set, p.question, p.passage) = (judgements.label_set, judgements.question,
-        judgements.passage))""",
-    "DELETE FROM results WHERE run NOT IN (SELECT number FROM runs)",
-    "DELETE FROM rankings WHERE run NOT IN (SELECT number FROM runs)",
-)
+_UNTIED = migrations.statements("untied.sql")  # delete rows whose other half is lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,33 +172,17 @@ def _mended(path: Path, copy: Path, sound: Path) -> sqlite3.Connection:
 def _by_number(old: sqlite3.Connection, table: str, columns: Sequence[str]) -> Iterator[Sequence[object]]:
     """Rows in the order of their numbers, without those that cannot be read."""
     query = f"SELECT rowid, {', '.join(columns)} FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid"
-    last = 0
-    while True:
+    last = tried = 0
+    while tried < TRIED:
         try:
             for number, *row in old.execute(query, (last,)):
                 if number <= last:
                     raise sqlite3.DatabaseError("the rows are not in their order")
-                last = number
+                last, tried = number, 0
                 yield row
             return
-        except sqlite3.DatabaseError:
-            # steps grow until one succeeds, and the last step is scanned
-            step = 1
-            while step < FAR and not _reads(old, query, last + step):
-                step *= 2
-            if step >= FAR:
-                return
-            passed = range(last + step // 2 + 1, last + step)
-            last = next((n for n in passed[:TRIED] if _reads(old, query, n)), last + step)
-
-
-def _reads(old: sqlite3.Connection, query: str, number: int) -> bool:
-    """Return whether rows behind this number can be read."""
-    try:
-        row = old.execute(f"{query} LIMIT 1", (number,)).fetchone()
-    except sqlite3.DatabaseError:
-        return False
-    return row is None or row[0] > number
+        except sqlite3.DatabaseError:  # there may be more behind one of the next numbers
+            last, tried = last + 1, tried + 1
 
 
 def _both_ways(old: sqlite3.Connection, table: str, columns: Sequence[str]) -> Iterator[Sequence[object]]:

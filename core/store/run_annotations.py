@@ -20,18 +20,12 @@ MAX_NOTE = 20_000  # characters
 
 def set_tags(connection: sqlite3.Connection, run_id: str, tags: Sequence[str], who: Person = MACHINE) -> None:
     """Replace the tags of a run, also in the search index."""
-    number = _changed(connection, run_id, who)
-    connection.execute("UPDATE runs SET tags = ? WHERE number = ?", (bind(dumps(tags)), number))
-    connection.execute(
-        "UPDATE search SET tags = ? WHERE rowid = ?", (indexed(connection, " ".join(tags)), number)
-    )
+    _write(connection, run_id, who, "tags", dumps(tags), " ".join(tags))
 
 
 def set_note(connection: sqlite3.Connection, run_id: str, note: str, who: Person = MACHINE) -> None:
     """Replace the note of a run, also in the search index."""
-    number = _changed(connection, run_id, who)
-    connection.execute("UPDATE runs SET note = ? WHERE number = ?", (bind(note), number))
-    connection.execute("UPDATE search SET note = ? WHERE rowid = ?", (indexed(connection, note), number))
+    _write(connection, run_id, who, "note", note, note)
 
 
 def set_deleted(connection: sqlite3.Connection, run_id: str, deleted: bool, who: Person = MACHINE) -> None:
@@ -73,13 +67,17 @@ def set_maker(connection: sqlite3.Connection, run_ids: Sequence[str], who: str) 
         connection.execute("UPDATE runs SET maker = ? WHERE id = ?", (bind(who), bind(run_id)))
 
 
-def _changed(connection: sqlite3.Connection, run_id: str, who: Person) -> int:
-    """Return the row of a run whose tags or note `who` may change: their own, or any for editors."""
+def _write(
+    connection: sqlite3.Connection, run_id: str, who: Person, column: str, value: str, words: str
+) -> None:
+    """Write a run's tags or note if `who` may: their own runs', or any as an editor."""
     number = number_of(connection, run_id, who=who)
     if not who.account or maker_of(connection, number) != who.account:
         with acting(who):
             require("edit")
-    return number
+    connection.execute(f"UPDATE runs SET {column} = ? WHERE number = ?", (bind(value), number))
+    found_by = indexed(connection, words)
+    connection.execute(f"UPDATE search SET {column} = ? WHERE rowid = ?", (found_by, number))
 
 
 def number_of(

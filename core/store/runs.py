@@ -137,8 +137,7 @@ class RunWriter:
             rows.append([number, *map(bind, values)])
         columns = ("run", "route", "nth", "measured_on", *RESULT_COLUMNS, RECORDED)
         connection.executemany(
-            f"INSERT INTO results ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
-            rows,
+            f"INSERT INTO results ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})", rows
         )
         new = list(grown.lists)[known:]
         connection.executemany(
@@ -152,10 +151,7 @@ class RunWriter:
         if len(self._numbers) + len(new) > REMEMBERED:
             self._numbers.clear()
             new = {p: _passage_row(p) for p in passages}
-        connection.executemany(
-            KEEP_TEXT,
-            [(row[4], bind(p.text)) for p, row in new.items()],
-        )
+        connection.executemany(KEEP_TEXT, [(row[4], bind(p.text)) for p, row in new.items()])
         connection.executemany(
             'INSERT INTO passages (hash, id, doc_id, title, text, start, "end") '
             "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",

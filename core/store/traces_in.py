@@ -34,6 +34,7 @@ from core.store.trace_sources.values import (
     VOCABULARY,
     either,
     feedback_of,
+    fields_of,
     finite_number,
     names,
     nanoseconds,
@@ -345,13 +346,7 @@ def _otlp_record(span: Mapping[str, Any], service: str) -> dict[str, Any]:
     status = span.get("status") or {}
     failed = status.get("code") in (2, "STATUS_CODE_ERROR", "ERROR")
     own = _attributes(span.get("attributes"))
-    return {
-        "trace_id": either(span, "traceId", "trace_id"),
-        "span_id": either(span, "spanId", "span_id"),
-        "parent_id": either(span, "parentSpanId", "parent_span_id"),
-        "name": span.get("name"),
-        "start": either(span, "startTimeUnixNano", "start_time_unix_nano"),
-        "end": either(span, "endTimeUnixNano", "end_time_unix_nano"),
+    return fields_of("otlp", span) | {
         "error": status.get("message") or "failed" if failed else None,
         "attributes": own | _events(span.get("events"), own),
         "service": service,
@@ -386,17 +381,9 @@ def _openinference(record: Mapping[str, Any]) -> dict[str, Any]:
     attributes = {name.removeprefix(start): v for name, v in given.items() if name.startswith(start)}
     failed = str(either(given, "status_code", "statusCode", "status.status_code") or "").endswith("ERROR")
     message = either(given, "status_message", "statusMessage", "status.description")
-    return {
-        "trace_id": either(given, "context.trace_id", "context.traceId"),
-        "span_id": either(given, "context.span_id", "context.spanId"),
-        "parent_id": either(given, "parent_id", "parentId"),
-        "name": given.get("name"),
-        "kind": either(given, "span_kind", "spanKind"),
-        "start": either(given, "start_time", "startTime"),
-        "end": either(given, "end_time", "endTime"),
+    return fields_of("openinference", given) | {
         "error": message or "failed" if failed else None,
         "attributes": attributes | _events(record.get("events"), attributes),
-        "service": given.get("resource.attributes.service.name"),
     }
 
 

@@ -23,7 +23,7 @@ from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
 from core.domain.types import Run
 from core.evaluation.finding import count
-from core.store.traces import Traces
+from core.store.search import Traces
 from ui.app import account, say, state
 from ui.app.markup import md, show, table, tag
 from ui.app.plot import plot

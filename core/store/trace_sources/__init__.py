@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from core.store.trace_sources.values import FEEDBACK, VOCABULARY, either, feedback_of, names, opened, sides
+from core.store.trace_sources.values import (
+    FEEDBACK,
+    VOCABULARY,
+    either,
+    feedback_of,
+    fields_of,
+    names,
+    opened,
+    sides,
+)
 
 Document = Mapping[str, Any]
 Records = Iterator[dict[str, Any]]
@@ -108,16 +117,9 @@ def _observation(record: Document) -> Records:
     for name, attribute in VOCABULARY["tokens"].items():
         if isinstance(used, dict) and used.get(name) is not None:
             attributes[attribute] = used[name]
-    start = either(record, "startTime", "start_time")
     message = str(either(record, "statusMessage", "status_message") or "failed")
-    yield {
-        "trace_id": either(record, "traceId", "trace_id"),
-        "span_id": record.get("id"),
-        "parent_id": either(record, "parentObservationId", "parent_observation_id"),
-        "name": record.get("name"),
+    yield fields_of("langfuse", record) | {
         "kind": _KINDS.get(kind, kind),
-        "start": start,
-        "end": either(record, "endTime", "end_time") or start,
         "error": message if record.get("level") == "ERROR" else None,
         "attributes": attributes,
     }
@@ -174,18 +176,9 @@ def _langsmith(document: Document, trace: str = "", parent: str = "") -> Records
         for name, one in (stats.items() if isinstance(stats, dict) else ())
         if isinstance(one, dict) and one.get("n", 1)
     ]
-    yield {
-        "trace_id": own,
-        "span_id": id,
-        "parent_id": either(document, "parent_run_id") or parent,
-        "name": document.get("name"),
-        "kind": document.get("run_type"),
-        "start": document.get("start_time"),
-        "end": document.get("end_time") or document.get("start_time"),
-        "error": document.get("error"),
-        "attributes": attributes,
-        "service": document.get("session_name"),
-    }
+    above = either(document, "parent_run_id") or parent
+    given = {**document, "id": id, "trace_id": own, "parent_run_id": above}
+    yield fields_of("langsmith", given) | {"attributes": attributes}
     for child in document.get("child_runs") or ():
         if isinstance(child, dict):
             yield from _langsmith(child, own, id)
@@ -213,14 +206,10 @@ def _mlflow(document: Document) -> Records:
         message = span.get("status_message") or status.get("message")
         if model := either(given, "mlflow.llm.model", "gen_ai.request.model"):
             attributes["llm.model_name"] = str(model)
-        yield {
-            "trace_id": trace or either(context, "trace_id") or span.get("trace_id"),
-            "span_id": either(context, "span_id") or span.get("span_id"),
+        yield fields_of("mlflow", {**span, **context}) | {
+            **({"trace_id": trace} if trace else {}),
             "parent_id": parent,
-            "name": span.get("name"),
             "kind": _KINDS.get(kind, kind),
-            "start": either(span, "start_time", "start_time_unix_nano", "start_time_ns"),
-            "end": either(span, "end_time", "end_time_unix_nano", "end_time_ns"),
             "error": str(message or "failed") if code.endswith("ERROR") else None,
             "attributes": attributes,
         }

@@ -26,6 +26,11 @@ def either(record: Mapping[str, Any], *names: str) -> Any:
     return next((record[name] for name in names if record.get(name) not in (None, "")), None)
 
 
+def fields_of(source: str, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a span in a record of `source`, by the names that the vocabulary has for them."""
+    return {field: either(record, *names) for field, names in VOCABULARY["fields"][source].items()}
+
+
 def parsed_text(text: str) -> Any:
     """Return the value of a text that is a JSON list, object or text; None for any other."""
     text = text.strip()

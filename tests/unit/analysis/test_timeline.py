@@ -24,7 +24,7 @@ from core.analysis.timeline import (
     wall_in_words,
 )
 from core.domain.types import RouteResult, Span, Tokens
-from core.store.traces import Traces
+from core.store.search import Traces
 from tests.runs import make_run
 from ui.charts.percentiles import ROWS_SHOWN, range_plot
 

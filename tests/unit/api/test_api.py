@@ -26,8 +26,8 @@ from core.api import (
     gate,
     why,
 )
+from core.api.arguments import reporting
 from core.api.html import table
-from core.api.progress import reporting
 from core.backends.external import doors
 from core.domain import settings as settings_module
 from core.domain.program import PROJECT
@@ -274,7 +274,7 @@ WRONG = {
     "depth": (lambda: why("x", depth=0), "depth=0; give a whole number, 1 to 1000"),
     "run": (lambda: why("nope"), "no run 'nope'"),
     "both": (lambda: evaluate("tiny", keep="a", out="b"), "keep and out cannot be combined"),
-    "keep": (lambda: evaluate("tiny", keep="../a"), "evaluation '../a': give a name"),
+    "keep": (lambda: evaluate("tiny", keep="../a"), "evaluation '../a': give up to 80 letters"),
     "fresh": (lambda: evaluate("tiny", fresh=True), "fresh and retry_failed need out or keep"),
     "labels": (lambda: evaluate("tiny", labels="a", questions="b"), "labels cannot be combined"),
     "label set": (lambda: evaluate("tiny", "bm25", labels="a"), "no label set 'a'"),

@@ -21,7 +21,7 @@ from core.domain.errors import BudgetSpent, Cancelled, ModelFailed, RouteScopeEr
 from core.domain.people import Person, acting
 from core.domain.program import PROJECT
 from core.domain.settings import Settings
-from core.store import Store, budget
+from core.store import Store, deeds
 from core.store.files import reading
 from tests import postgres_server
 from tests.loopback import hold, http, loopback
@@ -152,7 +152,7 @@ def test_six_processes_cannot_spend_a_budget_twice(place, tmp_path):
     ended = [one.communicate(timeout=60)[0].split() for one in asking]
     assert sorted(ended) == [["0", "BudgetSpent"]] * 3 + [["1"]] * 3
     with reading(place) as connection:
-        assert budget.spent(connection, budget.today()) == {CAT.account: DAILY}
+        assert deeds.spent(connection, deeds.today()) == {CAT.account: DAILY}
     assert rows(place) == 0
 
 

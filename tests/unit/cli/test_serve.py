@@ -83,7 +83,7 @@ def test_it_says_its_address_once_it_answers_and_ends_at_ctrl_c(tmp_path, starte
     """From a folder with files of its own that have the names of ours."""
     for name in ("core", "app", "streamlit"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('this is not ours')\n")
-    with served(tmp_path, **started) as (server, address):
+    with served(tmp_path, stderr=subprocess.PIPE, **started) as (server, address):
         with urllib.request.urlopen(address, timeout=20) as page:
             assert page.headers["Content-Security-Policy"].startswith("default-src 'self'")
         foreign = urllib.request.Request(address, headers={"Host": "evil.example"})
@@ -93,6 +93,7 @@ def test_it_says_its_address_once_it_answers_and_ends_at_ctrl_c(tmp_path, starte
         (child,) = _children(server.pid)
         server.send_signal(signal.SIGINT)
         assert server.wait(120) == 0
+        assert server.stderr.read() == ""
         assert not Path(f"/proc/{child}").exists()
         with socket.socket() as probe:
             assert probe.connect_ex(("127.0.0.1", port)) != 0

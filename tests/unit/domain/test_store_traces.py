@@ -10,7 +10,7 @@ from core.analysis.timeline import by_route, by_step, usage
 from core.domain.errors import BadInput
 from core.domain.outputs import NOTHING
 from core.domain.types import Span, Tokens
-from core.store import Store, traces
+from core.store import Store, search
 from tests.runs import make_run
 
 
@@ -67,9 +67,9 @@ def test_the_newest_are_read_and_the_rest_counted(store, monkeypatch):
     ids = saved(store, 6)
     assert list(store.traces(limit=2).results) == [ids[5], ids[4]]
     assert (store.traces(limit=2).runs, store.traces(limit=2).of) == (2, 6)
-    monkeypatch.setattr(traces, "RESULTS", 17)  # eight results a run
+    monkeypatch.setattr(search, "RESULTS", 17)  # eight results a run
     assert list(store.traces().results) == [ids[5], ids[4]]
-    monkeypatch.setattr(traces, "RESULTS", 1)
+    monkeypatch.setattr(search, "RESULTS", 1)
     assert list(store.traces().results) == [ids[5]]
 
 
@@ -96,7 +96,7 @@ def test_a_limit_below_one_is_refused(store):
 
 def test_an_empty_store_has_none(tmp_path):
     store = Store(tmp_path / "nothing yet.sqlite")
-    assert store.traces() == traces.Traces(0, 0, {}, 0)
+    assert store.traces() == search.Traces(0, 0, {}, 0)
     store.close()
 
 

@@ -341,7 +341,7 @@ def test_the_commands_keep_their_contract(engine, folder, questions, call):
     made = json.loads(out)
     assert [one["name"] for one in made["chunkings"]] == ["shop@100", "shop@120-20", "shop@headings"]
     assert made["chunkings"][0]["chunking"]["key"] == "100"
-    assert "shop@100 (1 of 3): " in err
+    assert "shop@100 (2 of 4): " in err
     _, out, _ = call("corpora", "--json")
     listed = {one["name"]: one["chunking_of"] for one in json.loads(out)["corpora"]}
     assert listed == {"shop": None, "shop@100": "shop", "shop@120-20": "shop", "shop@headings": "shop"}

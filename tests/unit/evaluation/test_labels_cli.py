@@ -110,7 +110,7 @@ def test_the_questions_of_sessions(engine, call):
     code, _, err = call("create", "s", "--corpus", "tiny", "--from-sessions")
     assert (code, err) == (
         2,
-        "error: no stored session asked corpus tiny a question; ask first, or give --questions FILE\n",
+        "error: no stored session asked corpus tiny a question; ask, or give --questions FILE\n",
     )
     engine.ask(Request(Query("Does customs hold a parcel?"), "tiny", ("bm25",)))
     assert engine.store.flush()

@@ -552,7 +552,7 @@ def test_the_command_asks_no_model_unless_told_to(home, engine, capsys):
     ("args", "said"),
     [
         (("mine", "hybrid_rrf"), "give ROUTE.PARAMETER"),
-        (("mine", "hybrid_rrf.k", "rerank.candidates"), "two parameters of one route"),
+        (("mine", "hybrid_rrf.k", "rerank.candidates"), "two of one route"),
         (("mine", "hybrid_rrf.k", "--metric", "f1"), "metric 'f1'; give one of ndcg@10"),
         (("mine", "hybrid_rrf.k", "--grid", "q=1"), "give PARAMETER=VALUES for one of k"),
         (("none", "hybrid_rrf.k"), "contains no evaluation"),

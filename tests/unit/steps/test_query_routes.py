@@ -339,7 +339,7 @@ def test_steps_are_filled_in_with_the_answers_to_earlier_ones(tmp_path):
     first, second = spans(result, "look for a short answer")
     assert (first.output.text, first.output.source) == ("six sides", "crushed:0-80")
     assert second.output.text == ""
-    assert second.attributes["note"] == "the passages do not contain it, so it is left out"
+    assert second.attributes["note"] == "left out: not stated"
     filled = spans(result, "fill in earlier answers")
     assert [span.attributes.get("note") for span in filled] == [None, "no answer to #2: left out"]
     assert [(r.before, r.texts) for _, r in rewrites(result)][1:] == [

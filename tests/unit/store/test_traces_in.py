@@ -485,7 +485,7 @@ def test_a_second_import_says_what_is_already_there(call):
     code, out, _ = call("import", FIXTURES / "otlp.json")
     assert code == 0
     assert "Added 0 runs" in out
-    assert "2 are already there" in out
+    assert "unchanged, 2 runs: " in out
 
 
 def test_either_a_file_or_listening(call):
