@@ -122,9 +122,6 @@ def gate(settings: Settings, *, confirmed: bool, told: Begin = lambda _: None, a
     return begin
 
 
-__all__ = ["Begin", "Estimate", "about_tokens", "estimate", "gate"]
-
-
 VECTORS, KEYS = "vectors.npy", "keys.npy"
 KEY_BYTES = 16
 STEP = 64  # passages embedded between two looks at Stop and two writes to the checkpoint
