@@ -124,6 +124,7 @@ LONG = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.trust
 @pytest.mark.parametrize("kind", LONG)
 def test_16_million_characters_take_a_second_and_100_megabytes(kind):
