@@ -20,11 +20,13 @@ from datetime import datetime
 from typing import Any
 
 from core.domain.errors import BadInput
-from core.domain.outputs import Embedding, Reply, Rerank, Search, document
+from core.domain.outputs import Decision, Embedding, Reply, Rerank, Search, document
 from core.domain.types import Link, RouteResult, Run, Span
 
 INTERNAL, CLIENT = 1, 3  # SpanKind
 OK, ERROR = 1, 2  # StatusCode
+EVALUATION = "gen_ai.evaluation.result"
+SERVICE = "routescope"
 TEXT, JSON = "text/plain", "application/json"
 IDS = ("traceId", "spanId", "parentSpanId")
 LARGEST = 2**63 - 1  # what a number of the schema holds
@@ -34,7 +36,7 @@ Attributes = dict[str, Any]
 def to_otlp(run: Run) -> dict[str, Any]:
     """Convert a run to one `TracesData` document, for `/v1/traces` or a file."""
     trace = _Trace(run)
-    resource = {"service.name": "routescope", "openinference.project.name": "routescope"}
+    resource = {"service.name": SERVICE, "openinference.project.name": SERVICE}
     spans = [trace.run_span(), *(span for result in run.results for span in trace.route_spans(result))]
     return {
         "resourceSpans": [
@@ -144,7 +146,19 @@ class _Trace:
             links,
             span.error,
             CLIENT if isinstance(span.output, Reply) else INTERNAL,
+            self._evaluation(result, span),
         )
+
+    def _evaluation(self, result: RouteResult, span: Span) -> list[dict[str, Any]]:
+        """Return a decision by score as OpenTelemetry's evaluation event, at the end of its step."""
+        one = span.output
+        if not isinstance(one, Decision) or one.score is None:
+            return []
+        found = {"name": span.name, "score.value": float(one.score), "score.label": one.decision}
+        found |= {"explanation": one.why}
+        at = self.began + _finite(result.start_ms + span.start_ms + span.ms)
+        attributes = _attributes({f"gen_ai.evaluation.{part}": value for part, value in found.items()})
+        return [{"timeUnixNano": _nano(at), "name": EVALUATION, "attributes": attributes}]
 
     def _of_step(self, result: RouteResult, span: Span) -> Attributes:
         output = span.output
@@ -239,6 +253,7 @@ class _Trace:
         links: Sequence[dict[str, Any]] = (),
         error: str | None = None,
         kind: int = INTERNAL,
+        events: Sequence[dict[str, Any]] = (),
     ) -> dict[str, Any]:
         start = self.began + _finite(start_ms)
         return {
@@ -250,6 +265,7 @@ class _Trace:
             "startTimeUnixNano": _nano(start),
             "endTimeUnixNano": _nano(start + max(0.0, _finite(ms))),
             "attributes": _attributes(attributes),
+            **({"events": list(events)} if events else {}),
             **({"links": list(links)} if links else {}),
             "status": {"code": OK} if error is None else {"code": ERROR, "message": _text(error)},
         }

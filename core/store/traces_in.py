@@ -27,6 +27,7 @@ from core.domain.external import MAX_HITS, MAX_NAME, MAX_TEXT, MAX_TITLE, Foreig
 from core.domain.parquet import parquet_rows
 from core.domain.text import storable
 from core.domain.types import SpanKind
+from core.store.otlp import EVALUATION, SERVICE
 from core.store.trace_sources import source_of
 from core.store.trace_sources.documents import ID, LISTS, TEXT, document, listed
 from core.store.trace_sources.values import (
@@ -348,14 +349,14 @@ def _otlp_record(span: Mapping[str, Any], service: str) -> dict[str, Any]:
     own = _attributes(span.get("attributes"))
     return fields_of("otlp", span) | {
         "error": status.get("message") or "failed" if failed else None,
-        "attributes": own | _events(span.get("events"), own),
+        "attributes": own | _events(span.get("events"), own, service),
         "service": service,
     }
 
 
-def _events(given: Any, own: Attributes) -> Attributes:
+def _events(given: Any, own: Attributes, service: str) -> Attributes:
     """Return a span's events as one attribute, with their names and attributes, and the feedback in them or
-    in its own attributes.
+    in its own attributes. The decisions of our own routes are no feedback.
     """
     found: list[dict[str, Any]] = []
     for one in given if isinstance(given, list) else ():
@@ -363,7 +364,7 @@ def _events(given: Any, own: Attributes) -> Attributes:
             attributes = one.get("attributes")
             plain = attributes if isinstance(attributes, dict) else _attributes(attributes)
             found.append({"name": str(one.get("name") or ""), "attributes": plain})
-    given_ = [one["attributes"] for one in found if one["name"] == "gen_ai.evaluation.result"]
+    given_ = [one["attributes"] for one in found if one["name"] == EVALUATION and service != SERVICE]
     given_ += [own] if "gen_ai.evaluation.name" in own else []
     parts = ("name", "score.value", "score.label", "explanation")
     judged = [
@@ -381,9 +382,10 @@ def _openinference(record: Mapping[str, Any]) -> dict[str, Any]:
     attributes = {name.removeprefix(start): v for name, v in given.items() if name.startswith(start)}
     failed = str(either(given, "status_code", "statusCode", "status.status_code") or "").endswith("ERROR")
     message = either(given, "status_message", "statusMessage", "status.description")
+    service = str(given.get("resource.attributes.service.name") or "")
     return fields_of("openinference", given) | {
         "error": message or "failed" if failed else None,
-        "attributes": attributes | _events(record.get("events"), attributes),
+        "attributes": attributes | _events(record.get("events"), attributes, service),
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -15,12 +16,14 @@ from openinference.semconv import trace as openinference
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
 from core.domain.errors import BadInput
-from core.domain.outputs import Reply
+from core.domain.outputs import Decision, Reply
 from core.domain.settings import PROJECT
 from core.domain.types import Query, Run, Turn
 from core.engine.request import Request
 from core.routes.registry import routes
 from core.store.otlp import from_protobuf, to_otlp, to_protobuf
+from core.store.trace_sources.values import FEEDBACK
+from core.store.traces_in import spans_of
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.runs import make_run
 from tests.strategies import some_runs
@@ -172,6 +175,27 @@ def test_what_a_search_found_and_what_a_model_took_is_told(run):
 
 
 @pytest.mark.slow
+def test_decisions_by_score_are_evaluation_events_and_no_feedback_when_they_come_back(run):
+    scored = [
+        (span, span.output)
+        for result in run.results
+        for span in result.spans
+        if isinstance(span.output, Decision) and span.output.score is not None
+    ]
+    assert scored
+    names = [(event.name, values(event)) for span in spans(run) for event in span.events]
+    assert {name for name, _ in names} == {"gen_ai.evaluation.result"}
+    assert [
+        (found["gen_ai.evaluation.name"], found["gen_ai.evaluation.score.value"]) for _, found in names
+    ] == [(span.name, pytest.approx(one.score)) for span, one in scored]
+    assert all(found["gen_ai.evaluation.score.label"] for _, found in names)
+    own = to_otlp(run)
+    assert all(FEEDBACK not in span.attributes for span in spans_of(own, Counter()))
+    own["resourceSpans"][0]["resource"]["attributes"] = []  # of another program
+    told = [span.attributes[FEEDBACK] for span in spans_of(own, Counter()) if FEEDBACK in span.attributes]
+    assert len(told) == len(scored)
+
+
 def test_tokens_are_told_once(run):
     asked = sum(values(span).get("llm.token_count.total", 0) for span in spans(run))
     recorded = sum(
