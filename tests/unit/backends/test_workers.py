@@ -807,7 +807,7 @@ def test_a_task_that_ends_every_worker_is_given_up_in_words(home):
 @pytest.mark.parametrize(
     ("scheduler_url", "told"),
     [
-        ("", "--workers N or --scheduler URL; no scheduler is set"),
+        ("", "can use several workers; no scheduler is set"),
         ("tcp://127.0.0.1:1", "no Dask scheduler answers"),
     ],
 )
