@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from core.backends.admission import ModelQueue, aside
@@ -73,6 +74,7 @@ class DoorState:
     failed: int = 0
     last_ms: float | None = None
     error: str = ""
+    error_at: str = ""  # ISO 8601, UTC
     stderr: str = ""  # the end of its output
 
 
@@ -129,7 +131,8 @@ class Live:
             except Cancelled:
                 raise
             except RouteScopeError as error:
-                self._count(failed=self._state.failed + 1, error=describe(error))
+                at = datetime.now(UTC).isoformat(timespec="seconds")
+                self._count(failed=self._state.failed + 1, error=describe(error), error_at=at)
                 raise
             self._count(last_ms=ms)
             return Called(reply, data.decode("utf-8", "replace"), ms, inside)

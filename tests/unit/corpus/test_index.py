@@ -384,27 +384,6 @@ def test_a_damaged_graph_is_noticed_also_in_its_half_precision_copies(
         assert opened.search_dense(query, 10) == expected
 
 
-def test_an_index_whose_graph_has_no_copies_opens_and_finds_the_same(
-    tmp_path: Path, settings: Settings, model: Counting
-) -> None:
-    import faiss
-
-    settings = settings.model_copy(update={"exact_below": 100})
-    corpus = index.build(None, beir(tmp_path / "set", 150), settings=settings)
-    queries = [model.embed_query(f"title {n} word{n} common") for n in range(0, 150, 7)]
-    expected = [corpus.search_dense(query, 10) for query in queries]
-    file = corpus.folder / manifest.GRAPH
-    graph, whole = faiss.read_index(str(file)), file.stat().st_size
-    file.unlink()  # a new file: the old one is mapped
-    faiss.write_index(graph, str(file), faiss.IO_FLAG_SKIP_STORAGE)  # as an earlier version wrote it
-    assert file.stat().st_size < whole
-    (corpus.folder / manifest.NAME).unlink()
-    manifest.write(corpus.folder, corpus.info)
-    earlier = index.open_corpus("set", settings=settings)
-    assert earlier.warnings == ()
-    assert [earlier.search_dense(query, 10) for query in queries] == expected
-
-
 def test_two_builders_at_once_do_the_work_once(tmp_path: Path, settings: Settings, model: Counting) -> None:
     source, found = beir(tmp_path / "set", 200), []
     threads = [

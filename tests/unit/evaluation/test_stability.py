@@ -159,6 +159,7 @@ def test_what_is_said_of_an_evaluation():
     assert said[1 : len(told)] == told[1:]
     *against_base, detectable = said[len(told) :]
     assert against_base == [
+        "<asks> failed on 2 questions, such as: gone.",
         *(
             f"Compared with <base>, {name} is better for <good>; no difference found for 1 route."
             for name in ("nDCG@10", "MRR@10", "MAP")
@@ -168,7 +169,7 @@ def test_what_is_said_of_an_evaluation():
     smallest = figures["detectable"][M]
     assert f"below {number(smallest['median_holm'])} could not have been detected" in detectable
     assert f"{number(smallest['median'])} for a single comparison, power 80%" in detectable
-    (alone,) = sentences.found(figures, metrics=["recall@10"])[len(told) : -1]
+    (_, alone) = sentences.found(figures, metrics=["recall@10"])[len(told) : -1]
     assert alone == "No difference from base found in recall@10."
     counts = sentences.counted(figures, lambda route: f"<{route}>")
     assert len(sentences.counted(figures, asked=31)) == len(counts) + 1

@@ -85,7 +85,7 @@ def test_one_trained_for_a_corpus_goes_first_there_alone(tmp_path: Path) -> None
         ({"coefficients": [1.0]}, "1 coefficients for"),
         ({"coefficients": [float("inf")] * len(FEATURES)}, "finite"),
         ({"intercept": "much"}, "intercept: "),
-        ({"name": "llm"}, "it is the evaluator 'llm'"),
+        ({"name": "llm"}, "is the evaluator 'llm'"),
         ({"made": None}, "made: "),
     ],
 )

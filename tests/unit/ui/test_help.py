@@ -14,10 +14,12 @@ NAMED = {"→": "right", "←": "left", "page down": "pagedown", "page up": "pag
 
 
 def bound():
-    """Every key that a widget is bound to, or that a table of keys of the label page has."""
+    """Every key that a widget is bound to, that moves a slide, or that a table of keys of Label has."""
     source = "\n".join(path.read_text() for path in (ROOT / "ui").rglob("*.py"))
     letters = re.findall(r'"([a-z])"', "\n".join(p.read_text() for p in (ROOT / "ui" / "label").glob("*.py")))
-    return {*re.findall(r'shortcut="([^"]+)"', source), *letters}
+    slide = (ROOT / "ui" / "present" / "slide.py").read_text()
+    moves = re.findall(r'button\("\w+", "\w+", at [+-] 1, "(\w+)"\)', slide)
+    return {*re.findall(r'shortcut="([^"]+)"', source), *letters, *moves}
 
 
 @pytest.mark.parametrize("row", table("shortcuts")["shortcut"], ids=lambda row: row["keys"])
