@@ -173,7 +173,7 @@ def maker(deed: str, about: str) -> str:
 
 
 def reserve(tokens: int, limit: int, who: Person) -> tuple[str, int]:
-    """Reserve tokens of the day of somebody with an account; see `core.store.budget.reserve`."""
+    """Reserve tokens of the day of somebody with an account; see `core.store.deeds.reserve`."""
     return _ledgers[0].reserve(who.account, tokens, limit) if _ledgers else ("unlimited", 0)
 
 
