@@ -21,7 +21,7 @@ from core.store.presets import Preset
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What `ask` and `eval` are both told of routes and answers."""
+    """The options on routes and answers that `ask` and `eval` share."""
 
     own: tuple[str, ...] = option(
         (),

@@ -1,4 +1,4 @@
-"""What routes cost, with a tolerance (6.13 ms against 6.14 ms is no difference); the routes that are worth
+"""The costs of routes, with a tolerance (6.13 ms against 6.14 ms is no difference); the routes that are worth
 it: the Pareto front of a quality and a cost; and the machines that times were measured on.
 """
 

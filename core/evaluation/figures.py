@@ -117,7 +117,7 @@ class RouteRow(Means):
 
 
 class CorrectedFigures(BaseModel):
-    """What the corrected means and differences rest on."""
+    """The questions and the judge behind corrected means and differences."""
 
     metric: str
     labelled: Count

@@ -1,4 +1,4 @@
-"""What is known of a run's question, shown if it is a labelled one of its corpus."""
+"""The known facts of a run's question, shown if it is a labelled one of its corpus."""
 
 from __future__ import annotations
 

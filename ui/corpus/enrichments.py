@@ -1,4 +1,4 @@
-"""What a corpus may have besides: enrichments, which let more routes search it, and further vectors."""
+"""Additions to a corpus: enrichments, which let more routes search it, and further vectors."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ BYTES = 4  # of a token of plain text, about; a token has one at least
 
 @dataclass(slots=True)
 class DailyCharge:
-    """What is known of a call under way."""
+    """The known facts of a call under way."""
 
     sent: bool = False  # its request reached the service
     received: str = ""  # the text so far
