@@ -1,6 +1,8 @@
 """Rules about the code itself."""
 
 import ast
+import json
+import os
 import re
 import subprocess
 import sys
@@ -79,3 +81,36 @@ def test_a_table_is_shown_in_one_way_that_shields_its_cells(path):
     }
     allowed = {"tables.py": {"dataframe"}, "ask.py": {"data_editor"}}.get(path.name, set())
     assert called & {"dataframe", "data_editor", "add_rows"} <= allowed
+
+
+@pytest.mark.process
+def test_eval_gate_and_the_agents_tools_work_where_torch_cannot_be_imported(tmp_path):
+    data = tmp_path / "tiny"
+    (data / "qrels").mkdir(parents=True)
+    topics = ("parcel", "refund", "invoice", "carrier", "label", "voucher", "pallet", "customs")
+    documents = [
+        {"_id": f"d{n}", "title": "", "text": f"How a {one} is handled."} for n, one in enumerate(topics)
+    ]
+    asked = [{"_id": f"q{n}", "text": f"What happens to a {one}?"} for n, one in enumerate(topics)]
+    for name, rows in (("corpus", documents), ("queries", asked)):
+        (data / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    judged = "".join(f"q{n}\td{n}\t1\n" for n in range(len(topics)))
+    (data / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}")
+    code = f"""
+import sys
+for name in ("torch", "transformers", "sentence_transformers"):
+    sys.modules[name] = None  # to import it raises ImportError
+from core.cli import main
+evaluate = ["eval", {str(data)!r}, "--routes", "bm25,dense,hybrid_auto", "--out"]
+assert main([*evaluate, "before"]) == 0
+assert main([*evaluate, "after"]) == 0
+assert main(["gate", "after", "--against", "before", "--max-broken", "0"]) in (0, 1)
+from core.api import mcp_server
+assert mcp_server.server()
+"""
+    environment = {**os.environ, "ROUTESCOPE_HOME": str(tmp_path / "home"), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "No module named" not in done.stderr
