@@ -55,9 +55,14 @@ def intervals(
     """Draw the rows in their order. `about` names the axis; `lines` are values by what they stand for, the
     first one solid, the others dashed. A point's first customdata value is its row's id.
     """
+    shown = [*lines.values(), *(end for one in rows for end in (one.value, *(one.ends or ())))]
+    low, high = min(shown, default=0.0), max(shown, default=1.0)
+    pad = 0.04 * (high - low) or 0.02
+    # by the values alone: on a narrow screen the names of the lines would stretch the axis
+    x = {"title": words(about, 90), "tickformat": form, "range": [low - pad, high + pad]}
     figure = chart(
         96 + 24 * max(1, len(rows)),
-        x={"title": words(about, 90), "tickformat": form},
+        x=x,
         y=row_axis([words(one.title, 44) for one in rows]),
         margin={"l": 8, "r": 24, "t": 34, "b": 8},
     )
