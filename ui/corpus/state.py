@@ -134,8 +134,10 @@ def _read(unread: Unread) -> str:
     """Describe how much of the text the embedder reads."""
     if not unread.passages:
         return f"all of the text: no passage is longer than {unread.limit:,} tokens"
-    rest = f"{unread.passages:,} passages are longer than {unread.limit:,} tokens"
-    return f"{1 - unread.share:.1%} of the text: {rest}, and their rest is not read"
+    read = f"{1 - unread.share:.1%}" if unread.share >= 0.0005 else "almost all"
+    return (
+        f"{read} of the text; passages longer than {unread.limit:,} tokens, read in part: {unread.passages:,}"
+    )
 
 
 def heading(text: str) -> None:
