@@ -243,12 +243,12 @@ def test_the_setting_chooses_and_a_wrong_one_is_told(tmp_path: Any) -> None:
 def test_the_doctor_asks_a_live_web_search(
     reply: bytes, state: str, said: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from core.cli import doctor
+    from core.cli import cli  # alone, the command would keep a help option of its own
 
     with loopback(reply) as server:
         settings = Settings(home=tmp_path, web_search=server.url)
         monkeypatch.setattr("core.domain.settings.current", lambda: settings)
-        told = CliRunner().invoke(doctor.doctor_, ["--quick", "--json"], standalone_mode=False)
+        told = CliRunner().invoke(cli, ["doctor", "--quick", "--json"], standalone_mode=False)
     checks = {check["name"]: check for check in json.loads(told.stdout)["checks"]}
     assert checks["web search"]["state"] == state
     assert said in checks["web search"]["detail"]

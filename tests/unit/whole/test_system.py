@@ -281,6 +281,7 @@ def test_a_command_ends_its_dashboard_by_closing_its_input() -> None:
     code = """
 import os, signal, sys, time
 from core.domain import process_setup, system
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
 system.WINDOWS = True
 process_setup.end_with_parent()
 print("begun", flush=True)
