@@ -53,7 +53,7 @@ def _names(kind: str, *, compared: bool = False) -> tuple[str, ...]:
 QUALITY, COMPARED = _names("ranking"), _names("ranking", compared=True)
 ANSWERS, ANSWERS_COMPARED = _names("answer"), _names("answer", compared=True)
 METRICS = (*QUALITY, *_names("unjudged"))
-HEADLINE = QUALITY[0]  # the metric of the leader, the oracle and the fronts
+HEADLINE = QUALITY[0]  # the metric of the leader and the oracle
 UNJUDGED = {name: KNOWN[name].unjudged for name in QUALITY}
 Values = dict[str, float]  # metric -> value for one question
 

@@ -109,7 +109,7 @@ def gate(
     `measured` is the result of `evaluate`, the name of a saved evaluation, its folder, or its metrics.json
     (which alone does not show how sure the choice is). `min_quality` is of the mean of `metric`; `max_cost`
     is for 1,000 questions at the evaluation's prices, `max_tokens` and `max_calls` for one question,
-    `max_failed` and `max_unjudged` are shares. Without `allow_loss` no route passes that is shown to be
+    `max_failed` and `max_unjudged` are shares. Without `allow_loss` a route fails that is shown to be
     worse than the baseline on a kind of question. A route ships if it is shown to be at most `margin` worse
     than every other; `cheapest`: the cheapest such route, else only the one with the highest mean.
     `min_questions` replaces the scored questions that this takes (25, and 3 / margin to call routes

@@ -17,7 +17,7 @@ from core.backends import question_classifier
 from core.domain import settings
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Status
-from core.evaluation import comparison, costs, embedder_change, oracle, scoring, statistics, verdict
+from core.evaluation import comparison, embedder_change, oracle, scoring, statistics, verdict
 from core.evaluation.answers import EXPLAINED, JUDGED_BY
 from core.evaluation.comparison import (
     EVERY,
@@ -144,9 +144,6 @@ def summarise(
         "decision": {"metric": HEADLINE, **decision.document()},
         "detectable": {name: comparison.smallest(against, name) for name in COMPARED},
         "oracle": oracle.oracle(distinct, HEADLINE),
-        "fronts": {
-            cost: list(costs.front(costs.points({"routes": table}, HEADLINE, cost))) for cost in costs.COSTS
-        },
         **({"stability": stability([*map(whole, (outcomes, *again))], baseline)} if again else {}),
         **({"embedders": pairs} if (pairs := embedder_change.block(values, COMPARED)) else {}),
         "routes": table,

@@ -28,7 +28,7 @@ def hybrid_auto(
 ) -> Answer:
     """Add the BM25 score and the cosine of every candidate, with a weight measured for the corpus.
 
-    The weight comes from known-item questions that are made of the corpus' own passages when it is indexed,
-    so no labels are needed: see `core.corpus.known_items`.
+    Indexing measures the weight on known-item questions from the corpus' own passages, so it needs no
+    labels: see `core.corpus.known_items`.
     """
     return do.answer(query.text, do.hybrid(query.text, weight=alpha or named(do.dense_weight, "alpha")))

@@ -20,7 +20,7 @@ class Decided:
 
     `SCORE` names the field with the score that is compared with `threshold`, `TEXT` the field with the next
     text to search. `FIRES` pairs each decision that intervenes (spends calls, discards, abstains) with the
-    one that changes nothing. An audit runs a question with both. For a pair with `ANY`, only an
+    decision that changes nothing. An audit runs a question with both. For a pair with `ANY`, only an
     intervention can be reversed: the passive decision has no single opposite.
     """
 

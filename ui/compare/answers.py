@@ -45,7 +45,7 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
 
 
 def tables(run: Run) -> Markup:
-    """Return every database query of every route with its rows, or a note if there is none."""
+    """Return every database query of every route with its rows, or a note if the run made no query."""
     found = [(result, one) for result in run.results for one in queries(result)]
     return render("database_results", found=found, most=MAX_ROWS, cell=CELL)
 

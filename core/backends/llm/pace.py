@@ -54,8 +54,8 @@ class Pace:
         told: float = AGAIN,
         final: Callable[[Exception], bool] = lambda _: False,
     ) -> T:
-        """Return the result of `call`, which gets the seconds left of `timeout`. It is made again after a
-        failure that may pass: up to AGAIN times, or `told` times if the service says how long to wait.
+        """Return the result of `call`, which gets the seconds left of `timeout`. Repeat a call whose failure
+        may pass: up to AGAIN times, or `told` times if the service says how long to wait.
 
         Raises the last failure, or a `final` one at once; ModelFailed if a wait exceeds the time; Cancelled.
         """

@@ -144,7 +144,7 @@ def write(folder: Path, figures: Mapping[str, Any], values: ByChunking, placed: 
 
 
 def read(folder: Path) -> dict[str, Any] | None:
-    """Return the content of chunkings.json, or None if there is none. Raises BadInput if it is damaged."""
+    """Return the content of chunkings.json, or None without such a file. Raises BadInput if it is damaged."""
     return figures_in(folder / FIGURES, {"routes", "chunkings", "best", "base", "metric"})
 
 

@@ -317,7 +317,7 @@ def _deleted(before: Side, after: Side, depth: int) -> tuple[dict[str, dict[str,
     if there is None:
         return {}, sum(map(bool, lost.values()))
     known = {document for one in before.questions.values() for document in one.documents.values()}
-    if before.corpus != after.corpus and not known & there:  # another corpus, of which nothing was deleted
+    if before.corpus != after.corpus and not known & there:  # a different corpus: nothing was deleted
         return {}, 0
     return {
         id: {one: grade for one, grade in labels.items() if before.questions[id].documents[one] not in there}

@@ -5,7 +5,7 @@ the judge grades it; and means over all questions, corrected by people's labels.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -352,7 +352,9 @@ def added(
         "warnings": warnings,
     }
     if told["unlabelled"]:
-        found = decide(of_figures(whole, str(figures["dataset"])), Criteria(HEADLINE))
+        # by names, as in the decision that it replaces
+        measured = replace(of_figures(whole, str(figures["dataset"])), titles={})
+        found = decide(measured, Criteria(HEADLINE))
         whole["decision"] = {"metric": HEADLINE, **found.verdict.document()}
     if plan.record is not None:
         whole["judge"] = block(labelled, outcomes, routes, plan.record, ranges)

@@ -67,7 +67,7 @@ class Contest:
         return [self.pairs[at] for at in np.argsort(-apart, kind="stable")]
 
     def grades(self, given: Mapping[Pair, int]) -> Ints:
-        """Return the grades of the passages [passages]; UNGRADED where none is given."""
+        """Return the grades of all passages [passages]; UNGRADED for those not in `given`."""
         return np.array([given.get(one, UNGRADED) for one in self.pairs], dtype=np.int64)
 
     def scores(self, grades: Ints) -> Floats:

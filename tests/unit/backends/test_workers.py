@@ -124,7 +124,7 @@ def same_figures(one, other):
 
     def plain(value):
         if isinstance(value, dict):
-            left_out = ("p50_ms", "p95_ms", "ms", "fronts", "warnings")
+            left_out = ("p50_ms", "p95_ms", "ms", "warnings")
             return {key: plain(item) for key, item in value.items() if key not in left_out}
         return [plain(item) for item in value] if isinstance(value, list) else value
 
