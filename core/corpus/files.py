@@ -33,8 +33,7 @@ def read(
         if text.count(REPLACED) + text.count("\0") > BROKEN * len(text):
             raise BadInput("most of it does not decode: it is not text or has another encoding than it says")
     except MemoryError:
-        report.skip(name, NO_MEMORY)
-        return
+        raise
     except Exception as error:  # noqa: BLE001 - a hostile file can raise anything; it is left out and reported
         report.skip(name, shortened(reason(error), 200))
         return

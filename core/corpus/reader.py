@@ -24,6 +24,7 @@ from core.domain import system
 from core.domain.errors import BadInput, RouteScopeError
 
 OUT = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+_read: list[str] = []  # names of the files that this process has begun
 WRITTEN = 64 * 1024**2  # bytes of any file, such as one that SQLite sorts in
 
 
@@ -52,6 +53,7 @@ def serve(request: dict[str, Any]) -> None:
         ending = file.suffix.lower()
         report, record = LoadReport(), FileRecord(load.name_of(file, path))
         say({"file": record.file})
+        _read.append(record.file)
         if ending in request["leave"]:
             record.skipped = f"not read: several {ending} files before reached a limit"
             report.skip(record.file, record.skipped)
@@ -97,7 +99,7 @@ def main() -> None:
             kind = BadInput if isinstance(error, BadInput) else type(error)
             say({"error": kind.__name__, "message": str(error)})
         except MemoryError:
-            say({"limit": NO_MEMORY})
+            say({"limit": NO_MEMORY, "others": len(_read) > 1})
         OUT.flush()
 
 

@@ -83,7 +83,8 @@ class Reader:
         """Yield every document below `path`, as `core.corpus.load.documents` does, split into passages.
 
         A file that reaches a limit is left out, or what follows in it, with the reason in `report`; after
-        several of them so is every other file of their ending. `note` gets the record of each file.
+        several of them so is every other file of their ending. A file for which others left too little memory
+        is read again by a new process. `note` gets the record of each file.
         """
         alone, late, begun, whole = Distinct(report), Counter[str](), 0, False
         try:
@@ -113,6 +114,9 @@ class Reader:
                     raise refused.error from None
                 except _Ended as end:
                     self.close()
+                    if end.again and not record.documents:
+                        begun -= 1
+                        continue
                     if not record.file:
                         raise Unavailable(f"the document reader does not work here: {end}") from None
                     late[Path(record.file).suffix.lower()] += 1
@@ -153,7 +157,7 @@ class Reader:
                 error = BadInput if told["error"] == BadInput.__name__ else Unavailable
                 raise _Refused(error(told["message"]))
             if "limit" in told:
-                raise _Ended(told["limit"])
+                raise _Ended(told["limit"], again=told["others"])
             if "end" in told:
                 return
             yield told
@@ -214,7 +218,11 @@ class Reader:
 
 
 class _Ended(Exception):
-    """The process has ended, and why."""
+    """The process has ended, and why; `again` says that the files it read before may be the reason."""
+
+    def __init__(self, why: str, *, again: bool = False) -> None:
+        super().__init__(why)
+        self.again = again
 
 
 class _Refused(Exception):

@@ -101,6 +101,21 @@ def test_a_file_that_takes_too_much_memory_is_left_out(folder: Path) -> None:
     assert report.notes() == ("a.txt: it needs more memory than the reader may use",)
 
 
+@pytest.mark.usefixtures("readers_begun_anew")
+def test_a_file_for_which_others_left_no_memory_is_read_by_a_new_process(folder: Path) -> None:
+    for n in range(12):  # with a PDF file among them, the words of all others are remembered
+        letters = ("".join(chr(97 + int(digit)) for digit in f"{n:02}{word:05}") for word in range(40_000))
+        (folder / f"{n:02}.txt").write_text(" ".join(letters))
+    (folder / "z.pdf").write_bytes(b"%PDF-1.4 nothing")
+    begun: list[object] = []
+    with Reader(limits=Limits(memory=190 * 1024**2)) as reader:
+        start = reader._start
+        reader._start = lambda: begun.append(reader._child) or start()  # type: ignore[method-assign, func-returns-value]
+        found = list(reader.documents(folder, WHOLE, LoadReport()))
+    assert [cut.document.id for cut in found] == [f"{n:02}.txt" for n in range(12)]
+    assert begun.count(None) > 1
+
+
 def test_after_many_such_files_others_of_their_ending_are_left_out_and_named(folder: Path) -> None:
     for n in range(4):
         (folder / f"{n}.txt").write_text(SLOW)
