@@ -6,7 +6,7 @@ from core.analysis.diagnosis import diagnose, mode_of
 from core.analysis.passage_trace import PassageTrace
 from core.backends.terms import Analyzer
 from core.domain.outputs import Rerank, Rewrite, Search, Written
-from core.domain.relevance import RelevantLabel, labels_of, relevant
+from core.domain.relevance import RelevantLabel, labels_of
 from core.domain.types import Hit, Link, Passage, Query, RouteResult, Run, Span, Turn
 from core.evaluation.gold import Gold
 
@@ -44,12 +44,6 @@ def run_of(*results, text="why", history=()):
 def diagnosed(run, gold, depth=2):
     traces, measured = [PassageTrace(one) for one in run.results], Gold(gold).ndcg(run.results)
     return {one.result.route: one for one in diagnose(run, traces, labels_of(gold), measured, depth)}
-
-
-def test_relevant_is_grade_two_or_the_best_there_is():
-    assert relevant({"a": 1, "b": 3, "c": 2, "d": 0}) == ["b", "c"]
-    assert relevant({"a": 1, "d": 0}) == ["a"]
-    assert relevant({"d": 0}) == []
 
 
 def test_what_a_route_found_and_who_repairs_it_at_the_lowest_time():
@@ -101,17 +95,13 @@ def test_the_step_to_blame_lost_most():
     )
 
 
-def test_advice_where_nothing_holds_it_claims_no_more():
+def test_advice_where_nothing_holds_it_claims_no_more_and_knows_of_rewrites():
     run = run_of(made("r", "xy"), history=(Turn("user", "before"),))
     one = diagnosed(run, {"z": 3})["r"]
     assert one.advice == (
         "No route in this run has a lost passage in its top 2. No list in this run contains it: only a"
         " different search can find it. The question is a follow-up, and no route in this run rewrote it."
     )
-
-
-def test_a_follow_up_that_a_route_rewrote_is_not_said_to_be_unwritten():
-    run = run_of(made("r", "xy"), history=(Turn("user", "before"),))
     for after, told in ((("why",), True), (("why before",), False)):
         wrote = Span(3, None, "rewrite", "LLM", 0, 1, {}, Rewrite("why", after, "question"))
         again = replace(run, results=(replace(run.results[0], spans=(*run.results[0].spans, wrote)),))

@@ -49,18 +49,10 @@ def test_a_plane_is_that_of_the_covariance(given_vectors):
         assert spread == pytest.approx(values[:-3:-1], rel=1e-3, abs=1e-5)
 
 
-def test_the_same_vectors_give_the_same_map_whatever_their_order():
-    vectors = np.random.default_rng(5).normal(size=(20, 9)).astype(np.float32)
-    assert plane(vectors[::-1]).xy[::-1] == pytest.approx(plane(vectors).xy, abs=1e-5)
-
-
-@pytest.mark.parametrize("vectors", [np.ones((1, 3)), np.ones((4, 3)), np.zeros((2, 3))])
-def test_no_direction_is_no_map(vectors):
-    assert plane(vectors).explained == (0.0, 0.0)
-    assert "no variance" in describe_map(plane(vectors))
-
-
-def test_two_points_have_one_direction():
+def test_no_direction_is_no_map_and_two_points_have_one():
+    for vectors in (np.ones((1, 3)), np.ones((4, 3)), np.zeros((2, 3))):
+        assert plane(vectors).explained == (0.0, 0.0)
+        assert "no variance" in describe_map(plane(vectors))
     found = plane(np.array([[1.0, 0.0], [0.0, 1.0]]))
     assert found.explained == pytest.approx((1.0, 0.0), abs=1e-9)
     assert np.linalg.norm(found.xy[0] - found.xy[1]) == pytest.approx(2**0.5)
@@ -74,16 +66,13 @@ def test_the_map_says_what_it_is_worth(explained, said):
     assert said in describe_map(Plane(np.zeros((3, 2), np.float32), explained))
 
 
-def test_nearness_by_hand():
+def test_nearness_and_the_nearest_by_hand():
     question, text, passage = np.array([1.0, 0.0]), np.array([0.6, 0.8]), np.array([0.0, 2.0])
     near = nearness(question, text, passage)
     assert (near.question, near.own, near.drift) == pytest.approx((0.0, 0.8, 0.6))
     assert near.nearer
     assert not nearness(text, question, passage).nearer
     assert cosine(np.zeros(2), question) == 0.0
-
-
-def test_the_nearest_by_cosine_and_on_the_map_can_differ():
     vectors = np.array([[1, 0, 0], [0.9, 0.1, 0.4], [0.5, 0.5, 0]], np.float32)
     assert nearest(0, [0, 1, 2], vectors) == 1
     assert nearest_on(0, [0, 1, 2], np.array([[0, 0], [5, 5], [1, 0]], np.float32)) == 2
@@ -121,15 +110,6 @@ def test_vectors_come_from_the_index_where_it_holds_the_very_passage():
     assert known["passage", "a"] == pytest.approx(corpus.vectors([corpus.row("a")])[0])
     assert list(embed(run, wanted, counting, corpus, known)) == [4]
     assert asked == ["B changed since"], "nothing is embedded twice"
-
-
-def test_without_a_corpus_every_passage_is_embedded_in_parts():
-    found = points(RUN, {}, 30)
-    known = {}
-    done = list(embed(RUN, found, HashEmbedder(), None, known))
-    assert done[-1] == len(found) == len(known)
-    assert done == sorted(done)
-    assert len(done) > 2
 
 
 # The chart.

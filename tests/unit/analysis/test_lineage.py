@@ -64,19 +64,6 @@ def ids(span):
     return [id for id, _ in span.hits]
 
 
-def test_the_first_of_two_rounds_that_found_the_same_passages_was_kept(run):
-    shares = iter((0.9, 0.1))
-    result = run("kept_round", 40, replies={"evidence": lambda _: str(next(shares))})
-    first, second = (made(result, "search vectors", at) for at in (0, 1))
-    assert set(ids(first)) == set(ids(second))
-    assert len(first.hits) == 40
-    kept = made(result, "keep the best round")
-    assert given(result, kept) == [(first.id, 0, 40)]
-    away = next(id for id in ids(second)[:5] if ids(first).index(id) >= 10)
-    rank = ids(first).index(away) + 1
-    assert fate(result, away, 5) == ("list not used", second.id, ids(second).index(away) + 1, rank)
-
-
 def test_each_of_four_fused_lists_is_called_by_the_step_that_made_it_and_what_that_searched_with(run):
     result = run("four_ways")
     fused = made(result, "fuse by fitted weights")
@@ -114,30 +101,6 @@ def test_a_passage_behind_the_part_of_a_list_that_was_fused_was_cut_by_the_route
         "search BM25, the first 20",
         "search vectors, the first 20",
     )
-
-
-def test_as_many_looked_up_as_were_collected_are_two_lists(run):
-    result = run("looked_up")
-    found, looked = made(result, "search BM25"), made(result, "look up words")
-    had, has = (made(result, "collect what is new", at) for at in (0, 1))
-    assert (len(had.hits), given(result, had)) == (9, [(None, 0, 0), (found.id, 0, 60)])
-    assert len(looked.hits) >= 9
-    assert given(result, has) == [(had.id, 0, 9), (looked.id, 0, 9)]
-    assert given(result, looked) == []
-    brought = next(id for id in ids(looked)[:9] if id not in ids(had))
-    assert PassageTrace(result).stages(brought)[2].used is True
-    rank = ids(made(result, "append the rest")).index(brought) + 1
-    was = ids(looked).index(brought) + 1
-    assert fate(result, brought, 9) == ("put behind", has.id, was, rank)
-
-
-def test_a_reranking_is_of_the_list_it_was_given_whatever_was_found_in_between(run):
-    result = run("other_list", 30)
-    sparse, dense = made(result, "search BM25"), made(result, "search vectors")
-    assert set(ids(sparse)) == set(ids(dense))
-    reranked = made(result, "rerank by BM25, cosine and MaxSim")
-    assert given(result, reranked) == [(sparse.id, 0, 30)]
-    assert [stage.used for stage in PassageTrace(result).stages("any")] == [True, False, True]
 
 
 def test_an_empty_list_that_was_fused_counts(run):

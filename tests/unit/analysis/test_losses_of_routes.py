@@ -176,40 +176,13 @@ def test_query2doc_names_the_text_that_missed_it_or_put_it_low(tmp_path):
     assert fate(result, "nowhere:0-9").words == f"Not found by {named} (13 passages)."
 
 
-def test_doc2query_names_the_search_of_what_was_written(tmp_path):
-    run = asked(tmp_path, "doc2query", text="customs zyzzyva")
-    (result,) = run.results
-    unfound = (
-        next(id for id in sorted(corpus()) if id not in ids(result)) if len(result.hits) < 90 else "x:0-9"
-    )
-    one = fate(result, unfound)
-    assert (one.kind, one.step) == ("never retrieved", result.spans[-1])
-    assert (
-        one.words
-        == f"Not found by “search BM25 of keys” for “customs zyzzyva” ({len(result.hits)} passages)."
-    )
-    low = fate(result, ids(result)[12])
-    assert low.words == "Found too low: at rank 13 in “search BM25 of keys”, its best search rank."
-
-
-def test_full_text_names_its_search(tmp_path):
-    texts = {f"d{at:02}:0-9": f"parcel {'customs' if at < 3 else 'glass'} {at}" for at in range(20)}
-    engine = FakeEngine(tmp_path, texts=texts)
-    found = engine.corpus("tiny").search_full_text("customs", 20)
-    assert len(found) == 3
-    run = asked(tmp_path, "full_text", text="customs", texts=texts)
-    one = fate(run.results[0], "d09:0-9")
-    assert (one.kind, one.words) == (
-        "never retrieved",
-        "Not found by “search full text” for “customs” (3 passages).",
-    )
-
-
 # What is read.
 
 
 @pytest.mark.parametrize("route", ["sentence_window", "auto_merge"])
-def test_a_passage_that_is_read_in_part_says_how_much_of_it(tmp_path, route):
+def test_a_passage_that_is_read_in_part_says_how_much_of_it_and_quotes_labelled_words_left_out(
+    tmp_path, route
+):
     text = "Sentence 3 tells of vase 3 and parcel 3 in some more words."
     parameters = {"sentence_window": {"window": 0}, "auto_merge": {"pieces": 1, "share": 0.5}}
     result, _, _ = windowed(tmp_path, route, text, **parameters[route])
@@ -226,17 +199,7 @@ def test_a_passage_that_is_read_in_part_says_how_much_of_it(tmp_path, route):
         assert one.step == merging
     else:
         assert one.step.name == "take the sentences around"
-    page = "\n".join(passage_report([PassageTrace(result)], hit.passage.id, 10))
-    assert f"- {result.title}: At rank" in page
-
-
-@pytest.mark.parametrize("route", ["sentence_window", "auto_merge"])
-def test_labelled_words_that_are_not_read_are_quoted(tmp_path, route):
-    text = "Sentence 3 tells of vase 3 and parcel 3 in some more words."
-    parameters = {"sentence_window": {"window": 0}, "auto_merge": {"pieces": 1, "share": 0.5}}
-    result, _, _ = windowed(tmp_path, route, text, **parameters[route])
-    hit = next(hit for hit in result.hits if hit.passage.doc_id == "long")
-    read = " ".join(result.basis.excerpts[hit.passage.id].split())
+    read = " ".join(excerpt.split())
     sentences = [one.strip() + "." for one in hit.passage.text.split(".") if one.strip()]
     inside = next(one for one in sentences if one in read)
     outside = next(one for one in sentences if one not in read)
@@ -245,11 +208,10 @@ def test_labelled_words_that_are_not_read_are_quoted(tmp_path, route):
         ((inside, outside), "labelled words left out"),
         (("Nowhere.",), "read in part"),
     ):
-        funnel = PassageTrace(result, {"long": quotes, "other": ("Nothing",)})
-        one = funnel.fate(hit.passage.id, 10)
+        one = PassageTrace(result, {"long": quotes, "other": ("Nothing",)}).fate(hit.passage.id, 10)
         assert one.kind == kind
-        told_so = f"; it leaves out “{outside}”, which is labelled." in one.words
-        assert told_so == (kind == "labelled words left out")
+        left_out = f"; it leaves out “{outside}”, which is labelled." in one.words
+        assert left_out == (kind == "labelled words left out")
 
 
 def test_only_words_that_answer_are_held_against_what_is_read():

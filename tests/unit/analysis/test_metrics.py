@@ -178,13 +178,3 @@ def test_metrics_are_what_their_formulas_give(labels, ranking, relevant_from):
     assert set(found) == set(METRICS)
     theirs = written_out(labels, [id for id, _ in ranking], relevant_from)
     assert found == pytest.approx(theirs, abs=1e-6)
-
-
-def test_shares_by_hand():
-    """Seven passages of which the first, third and seventh are judged."""
-    ranking = tuple((f"d{n}", 9.0 - n) for n in range(7))
-    one = by_question({"q": {"d0": 0, "d2": 1, "d6": 2, "far": 1}}, {"q": ranking})["q"]
-    assert (one["unjudged@5"], one["unjudged@10"], one["unjudged@100"]) == pytest.approx(
-        (3 / 5, 4 / 7, 4 / 7)
-    )
-    assert (one["precision@5"], one["precision@10"], one["hit@10"]) == pytest.approx((0.2, 0.2, 1.0))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.analysis.diagnosis import held
-from core.analysis.lineage import Lineage, PassedList
+from core.analysis.lineage import Lineage
 from core.analysis.passage_trace import PassageTrace
 from core.domain.outputs import (
     NOTHING,
@@ -76,205 +76,28 @@ def links(*given):
 SPARSE = searched(1, "abcdef")
 EMBED = span(2, "embed", "EMBEDDING", args={"text": "why"}, output=Embedding(("why",)))
 DENSE = span(3, "search vectors", "RETRIEVER", "fghaij", output=Search(), links=[Link("vector", 2, 384)])
-FUSED = span(4, "fuse", "CHAIN", "afbgchidej", output=Fusion("rrf"), links=links((1, 6), (3, 6)))
 
 
-def fate(result, id, depth=3):
-    return PassageTrace(result).fate(id, depth)
+def fuse(number, ids, *lists):
+    return span(number, "fuse", "CHAIN", ids, output=Fusion("rrf"), links=links(*lists))
 
 
-def sources(result, step):
-    return [(one.span and one.span.id, one.start, one.size) for one in Lineage(result).sources(step)]
+def rerank(number, ids, *given, name="rerank", **args):
+    return span(number, name, "RERANKER", ids, args=args, output=Rerank(), links=[Link("hits", *given)])
 
 
-def test_found_with_its_rank():
-    one = fate(route([SPARSE], "abcdef"), "b")
-    assert (one.kind, one.rank, one.step) == ("found", 2, None)
-    assert one.words == "At rank 2 of the top 3."
+def append(number, ids, first, rest):
+    given = [Link("first", *first), Link("rest", *rest)]
+    return span(number, "append the rest", "CHAIN", ids, output=Fusion("append"), links=given)
 
 
-def test_found_too_low_by_every_list():
-    one = fate(route([SPARSE], "abcdef"), "e")
-    assert (one.kind, one.rank, one.was, one.step) == ("found too low", 5, 5, SPARSE)
-    assert one.words == "Found too low: at rank 5 in “search BM25”, its best search rank."
+def collect(number, ids, before, found):
+    given = [Link("collected", *before), Link("found", *found)]
+    return span(number, "collect", "CHAIN", ids, output=Fusion("collect"), links=given)
 
 
-def test_never_retrieved_names_the_searches_and_what_they_searched_with():
-    one = fate(route([SPARSE, EMBED, DENSE, FUSED], "afbgchidej"), "z")
-    assert (one.kind, one.rank, one.step) == ("never retrieved", None, None)
-    assert (
-        one.words
-        == "Not found by “search BM25” for “why” (6 passages), “search vectors” for “why” (6 passages)."
-    )
-    assert fate(route([SPARSE], "abcdef"), "z").step == SPARSE
-    assert "Only a search of the conversation" in fate(route([SPARSE], "abcdef"), "memory/s/1").words
-    assert "Only a web search" in fate(route([SPARSE], "abcdef"), "web/a.md:0-1").words
-
-
-def test_fused_away_tells_the_rank_in_each_list():
-    one = fate(route([SPARSE, EMBED, DENSE, FUSED], "afbgchidej"), "g")
-    assert (one.kind, one.rank, one.was, one.step) == ("fused away", 4, 2, FUSED)
-    assert one.words == "At rank 2 in “search vectors”, not in 1 of 2 lists; “fuse” put it at rank 4."
-    both = fate(route([SPARSE, EMBED, DENSE, FUSED], "afbgchidej"), "a", 1)
-    assert both.kind == "found"
-
-
-def test_the_lists_of_a_step_are_those_its_links_name_in_their_order_and_empty_ones_count():
-    empty = searched(5, "")
-    fused = span(6, "fuse", "CHAIN", "afgh", output=Fusion("rrf"), links=links((3, 4), (5, 0), (1, 1)))
-    result = route([SPARSE, EMBED, DENSE, empty, fused], "afgh")
-    assert sources(result, fused) == [(3, 0, 4), (5, 0, 0), (1, 0, 1)]
-    assert sources(result, SPARSE) == []
-    one = fate(result, "g", 2)
-    assert one.words == "At rank 2 in “search vectors”, not in 2 of 3 lists; “fuse” put it at rank 3."
-
-
-RERANKED = span(5, "rerank", "RERANKER", "gfab", output=Rerank(), links=[Link("hits", 4, 4)])
-APPENDED = span(
-    6,
-    "append the rest",
-    "CHAIN",
-    "gfabchidej",
-    output=Fusion("append"),
-    links=[Link("first", 5, 4), Link("rest", 4, 10)],
-)
-STEPS = [SPARSE, EMBED, DENSE, FUSED, RERANKED, APPENDED]
-
-
-def test_cut_by_the_reranker_before_and_after():
-    one = fate(route(STEPS, "gfabchidej"), "b")
-    assert (one.kind, one.rank, one.was, one.step) == ("reranked away", 4, 3, RERANKED)
-    assert one.words == "At rank 3 in “fuse”; “rerank” put it at rank 4."
-
-
-def test_a_step_that_lifts_a_passage_not_far_enough_is_not_blamed():
-    lifted = span(2, "rerank", "RERANKER", "abcfde", output=Rerank(), links=[Link("hits", 1, 6)])
-    one = fate(route([SPARSE, lifted], "abcfde"), "f")
-    assert (one.kind, one.rank, one.was, one.step) == ("found too low", 4, 6, SPARSE)
-    assert one.words == "Found too low: at rank 6 in “search BM25”, its best search rank; it ends at rank 4."
-
-
-def test_outside_the_part_that_the_route_gave_the_reranker():
-    one = fate(route(STEPS, "gfabchidej"), "e")
-    assert (one.kind, one.rank, one.was, one.step) == ("cut by the route", 9, 9, RERANKED)
-    assert (
-        one.words
-        == "At rank 9 in “fuse”, and the route passed only the first 4 to “rerank”: it ends at rank 9."
-    )
-    lost_before = fate(route(STEPS, "gfabchidej"), "h")
-    assert lost_before.step == FUSED
-    assert lost_before.words.endswith(
-        "“fuse” put it at rank 6; the route passed only the first 4 to “rerank”."
-    )
-
-
-def test_outside_the_candidates_that_a_reranker_looks_at_of_what_it_was_given():
-    looked = span(
-        5, "match tokens", "RERANKER", "gfab", args={"candidates": 4}, output=Rerank(), links=links((4, 10))
-    )
-    appended = replace(APPENDED, links=(Link("first", 5, 4), Link("rest", 4, 10)))
-    one = fate(route([SPARSE, EMBED, DENSE, FUSED, looked, appended], "gfabchidej"), "e")
-    assert (one.kind, one.rank, one.was, one.step) == ("reranked away", 9, 9, looked)
-    assert one.words == "At rank 9 in “fuse”, and “match tokens” scored only the first 4: it ends at rank 9."
-    gone = fate(route([SPARSE, EMBED, DENSE, FUSED, looked], "gfab"), "c", 5)
-    assert (gone.kind, gone.was) == ("reranked away", 5)
-    assert gone.words == "At rank 5 in “fuse”; “match tokens” scored only the first 4."
-
-
-def test_a_passage_below_the_part_that_a_step_was_given_is_cut_by_the_route():
-    lists = links((1, 4), (3, 2))
-    fused = span(4, "fuse", "CHAIN", "afbgcd", output=Fusion("rrf"), links=lists)
-    result = route([SPARSE, EMBED, DENSE, fused], "afbgcd")
-    assert sources(result, fused) == [(1, 0, 4), (3, 0, 2)]
-    one = fate(result, "e")
-    assert (one.kind, one.rank, one.was, one.step) == ("cut by the route", None, 5, fused)
-    assert one.words == "At rank 5 in “search BM25”, but the route passed only the first 4 to “fuse”."
-    both = fate(result, "h", 10)
-    assert (both.kind, both.was) == ("cut by the route", 3)
-    later = replace(fused, links=tuple(links((1, 2, 4))), hits=scored(*"ef"))
-    rest = route([SPARSE, later], "ef")
-    assert sources(rest, later) == [(1, 4, 2)]
-    assert (
-        fate(rest, "a").words
-        == "At rank 1 in “search BM25”, but the route passed only ranks 5 to 6 to “fuse”."
-    )
-    assert fate(rest, "f").kind == "found"
-
-
-def test_a_passage_that_another_list_still_brings_is_lost_where_its_better_place_was_cut():
-    fused = span(4, "fuse", "CHAIN", "abfgde", output=Fusion("rrf"), links=links((1, 2), (3, 6)))
-    dense = replace(DENSE, hits=scored(*"fgaedc"))
-    one = fate(route([SPARSE, EMBED, dense, fused], "abfgde"), "d", 4)
-    assert (one.kind, one.rank, one.was, one.step) == ("cut by the route", 5, 4, fused)
-
-
-def test_what_follows_a_head_that_was_ordered_anew_is_not_cut():
-    """A head and its tail are put together again: what the head's step moved, that step moved."""
-    head = span(2, "order", "RERANKER", "cab", output=Rerank(), links=[Link("hits", 1, 3)])
-    whole = span(
-        3,
-        "append the rest",
-        "CHAIN",
-        "cabdef",
-        output=Fusion("append"),
-        links=[Link("first", 2, 3), Link("rest", 1, 3, 3)],
-    )
-    result = route([SPARSE, head, whole], "cabdef")
-    assert sources(result, whole) == [(2, 0, 3), (1, 3, 3)]
-    one = fate(result, "b", 2)
-    assert (one.kind, one.rank, one.was, one.step) == ("reranked away", 3, 2, head)
-
-
-# What the route put together itself.
-
-
-def test_a_list_of_the_routes_own_making_is_said_and_nothing_is_guessed():
-    own = span(4, "rerank", "RERANKER", "fae", output=Rerank(), links=[Link("hits", None, 3)])
-    result = route([SPARSE, EMBED, DENSE, own], "fae")
-    assert Lineage(result).sources(own) == (PassedList(None, 3),)
-    one = fate(result, "b")
-    assert (one.kind, one.rank, one.was, one.step) == ("not recorded", None, 2, own)
-    assert one.words == (
-        "At rank 2 in “search BM25”. The route's own code made the list for “rerank”, so its trace cannot "
-        "show where the passage was lost."
-    )
-    assert fate(result, "f").kind == "found"
-    assert fate(result, "z").kind == "never retrieved"
-    assert [stage.used for stage in PassageTrace(result).stages("b")] == [None, None, True]
-
-
-def test_a_ranking_of_the_routes_own_making_is_said():
-    result = route([SPARSE, EMBED, DENSE], "gb", origin=None)
-    lost, low = fate(result, "c"), fate(result, "b", 1)
-    assert (lost.kind, lost.rank, lost.was, lost.step) == ("not recorded", None, 3, None)
-    assert lost.words == (
-        "At rank 3 in “search BM25”. The route's own code made its final list, so its trace cannot show "
-        "where the passage was lost."
-    )
-    assert (low.kind, low.rank) == ("not recorded", 2)
-    assert low.words.endswith("where the passage was lost; it ends at rank 2.")
-    unsearched = route([], "gb", origin=None)
-    assert fate(unsearched, "b", 1).kind == "not recorded"
-    assert fate(unsearched, "c").kind == "not recorded"
-
-
-def test_what_is_sure_is_said_beside_a_list_of_the_routes_own_making():
-    fused = span(4, "fuse", "CHAIN", "xyzfgha", output=Fusion("rrf"), links=links((None, 5), (3, 4)))
-    result = route([SPARSE, EMBED, DENSE, fused], "xyzfgha")
-    sure = fate(result, "g")
-    assert (sure.kind, sure.was, sure.step) == ("fused away", 2, fused)
-    assert sure.words == (
-        "At rank 2 in “search vectors”; 1 of 2 lists made by the route's own code; “fuse” put it at rank 5."
-    )
-    assert fate(result, "a").kind == "not recorded"
-
-
-def test_behind_a_list_of_the_routes_own_making_the_rest_keeps_its_order():
-    own = [Link("first", None, 2), Link("rest", 1, 6)]
-    put = span(2, "append the rest", "CHAIN", "xyabcdef", output=Fusion("append"), links=own)
-    result = route([SPARSE, put], "xyabcdef")
-    assert (fate(result, "b").kind, fate(result, "b").was) == ("put behind", 2)
-    assert fate(result, "d").kind == "found too low", "it cannot have been in the first two places"
+def wrote(number, cited, shown):
+    return span(number, "write answer", "LLM", output=Written("So [1].", cited, shown=shown))
 
 
 def graded(number, grades, decision="correct", given=(1, 6)):
@@ -283,119 +106,195 @@ def graded(number, grades, decision="correct", given=(1, 6)):
     return span(number, "grade", "EVALUATOR", output=output, links=[Link("hits", *given)])
 
 
-def test_dropped_by_a_grade_against_its_threshold():
-    judge = graded(2, (("a", 0.9), ("b", 0.08), ("c", None)), given=(1, 3))
-    kept = span(3, "keep by grade", "RERANKER", "ac", output=Rerank(), links=[Link("hits", 1, 3)])
-    one = fate(route([SPARSE, judge, kept], "ac"), "b")
-    assert (one.kind, one.rank, one.was) == ("dropped by grade", None, 2)
-    assert (
-        one.words
-        == "At rank 2 in “search BM25”; graded 0.08 by “grade”, below 0.20, and “keep by grade” dropped it."
-    )
+FUSED = fuse(4, "afbgchidej", (1, 6), (3, 6))
+RERANKED = rerank(5, "gfab", 4, 4)
+SPARSE_ALONE = route([SPARSE], "abcdef")
+HYBRID = route([SPARSE, EMBED, DENSE, FUSED], "afbgchidej")
+STEPS = route([SPARSE, EMBED, DENSE, FUSED, RERANKED, append(6, "gfabchidej", (5, 4), (4, 10))], "gfabchidej")
+PARTS = route([SPARSE, EMBED, DENSE, fuse(4, "afbgcd", (1, 4), (3, 2))], "afbgcd")
+TAIL = route([SPARSE, fuse(4, "ef", (1, 2, 4))], "ef")
+OWN_LIST = route([SPARSE, EMBED, DENSE, rerank(4, "fae", None, 3)], "fae")
+OWN_RANKING = route([SPARSE, EMBED, DENSE], "gb", origin=None)
+OWN_OF_TWO = route([SPARSE, EMBED, DENSE, fuse(4, "xyzfgha", (None, 5), (3, 4))], "xyzfgha")
+OWN_FIRST = route([SPARSE, append(2, "xyabcdef", (None, 2), (1, 6))], "xyabcdef")
+JUDGED = graded(2, (("a", 0.1), ("b", 0.1)), "incorrect", (1, 2))
+PIECES = tuple(Sentence(id, "s", 0.1, id != "b") for id in "abb")
+CUT = [
+    SPARSE,
+    span(2, "keep strips", "EVALUATOR", output=SentenceFilter(PIECES, 0.2), links=[Link("hits", 1, 2)]),
+    span(3, "excerpts", "CHAIN", output=Excerpts({"a": "s"})),
+]
+ANSWERED = {"answer": "So [1].", "citations": ("a",)}
+CITED = route([SPARSE, wrote(2, ("a",), ("a", "b"))], "abcdef", **ANSWERED, answer_span=2)
+CHOICE = DraftChoice(1, 2, "the first draft", "no gain", "")
+DRAFTS = [
+    SPARSE,
+    wrote(2, ("a",), ("a",)),
+    wrote(3, ("b",), ("a", "b")),
+    span(4, "keep a draft", "CHAIN", output=CHOICE, links=[Link("drafts[0]", 2, 1), Link("drafts[1]", 3, 1)]),
+]
+UNUSED = route(
+    [*CUT, append(4, "abcdef", (None, 1), (1, 6)), wrote(5, ("a",), ("a",))],
+    "abcdef",
+    **ANSWERED,
+    answer_span=5,
+)
+WHOLE = [
+    span(1, "take the whole corpus", "CHAIN", "abcdef", output=Search()),
+    wrote(2, ("b",), tuple("abcdef")),
+    span(3, "list the cited", "CHAIN", "b", output=Selection("named"), links=[Link("hits", 1, 6)]),
+]
+LOOP = route(
+    [
+        SPARSE,
+        collect(2, "ab", (None, 0), (1, 6)),
+        searched(3, "xyzb", "then"),
+        collect(4, "abxy", (2, 2), (3, 4)),
+        fuse(5, "bxacydzef", (1, 6), (3, 4)),
+        append(6, "abxycdzef", (4, 4), (5, 9)),
+    ],
+    "abxycdzef",
+)
+FOUND = [Link("found[0]", 1, 6), Link("found[1]", 3, 4)]
+BEST = span(4, "keep the best round", "CHAIN", "abcdef", output=Selection("round", at=0), links=FOUND)
+ROUNDS = route([SPARSE, searched(3, "xyzb"), BEST], "abcdef")
+FLOOR = Selection("floor", cosines={"a": 0.5, "b": 0.11, "c": 0.4}, floor=0.2)
+NEAR = span(2, "drop far", "EVALUATOR", "ac", links=[Link("hits", 1, 3)], output=FLOOR)
+TWINS = Selection("duplicates", dropped={"b": Duplicate("a", 0.75)})
+UNIQUE = span(2, "drop near-duplicates", "GUARDRAIL", "acdef", links=[Link("hits", 1, 6)], output=TWINS)
+KEPT = span(3, "keep by grade", "RERANKER", "ac", output=Rerank(), links=[Link("hits", 1, 3)])
+GRADED = graded(2, (("a", 0.9), ("b", 0.08), ("c", None)), given=(1, 3))
+WEB = span(3, "web", "TOOL", ["web/x:0-1"], output=Search(("why",)))
+HEAD = route([SPARSE, rerank(2, "cab", 1, 3), append(3, "cabdef", (2, 3), (1, 3, 3))], "cabdef")
+OTHER_DENSE = replace(DENSE, hits=scored(*"fgaedc"))
+BETTER_CUT = route([SPARSE, EMBED, OTHER_DENSE, fuse(4, "abfgde", (1, 2), (3, 6))], "abfgde")
+LOOKED_AT = [*HYBRID.spans, rerank(5, "gfab", 4, 10, name="match tokens", candidates=4)]
+LOOKED_REST = route([*LOOKED_AT, append(6, "gfabchidej", (5, 4), (4, 10))], "gfabchidej")
+TREE = [
+    SPARSE,
+    span(2, "write segments", "LLM", links=[Link("hits", 1, 3), Link("vector", None, 384)]),
+    span(3, "keep the best paths", "EVALUATOR", links=[Link("tree", None, 1), Link("grown[0]", 2, 1)]),
+    span(4, "order by segments", "RERANKER", "ba", output=Rerank(), links=[Link("tree", 3, 1)]),
+]
+# A route; a passage @ how many of the ranking count, its fate: its ranks in the end and before the step, and
+# the step's number; words.
+FATES = [
+    (SPARSE_ALONE, "b@3 found: 2 - -", "At rank 2 of the top 3."),
+    (SPARSE_ALONE, "e@3 found too low: 5 5 1", "at rank 5 in “search BM25”, its best search rank."),
+    (
+        HYBRID,
+        "z@3 never retrieved: - - -",
+        "Not found by “search BM25” for “why” (6 passages), “search vectors” for “why” (6 passages).",
+    ),
+    (SPARSE_ALONE, "z@3 never retrieved: - - 1", "Not found by"),
+    (SPARSE_ALONE, "memory/s/1@3 never retrieved: - - 1", "Only a search of the conversation"),
+    (SPARSE_ALONE, "web/a.md:0-1@3 never retrieved: - - 1", "Only a web search"),
+    (
+        HYBRID,
+        "g@3 fused away: 4 2 4",
+        "At rank 2 in “search vectors”, not in 1 of 2 lists; “fuse” put it at rank 4.",
+    ),
+    (HYBRID, "a@1 found: 1 - -", ""),
+    # Reranked: after the step, outside what it was given, and outside what it looked at.
+    (STEPS, "b@3 reranked away: 4 3 5", "At rank 3 in “fuse”; “rerank” put it at rank 4."),
+    (STEPS, "e@3 cut by the route: 9 9 5", "only the first 4 to “rerank”: it ends at rank 9."),
+    (STEPS, "h@3 fused away: 6 3 4", "rank 6; the route passed only the first 4 to “rerank”."),
+    # A step that lifts a passage, not far enough, is not blamed.
+    (
+        route([SPARSE, rerank(2, "abcfde", 1, 6)], "abcfde"),
+        "f@3 found too low: 4 6 1",
+        "at rank 6 in “search BM25”, its best search rank; it ends at rank 4.",
+    ),
+    (
+        LOOKED_REST,
+        "e@3 reranked away: 9 9 5",
+        "At rank 9 in “fuse”, and “match tokens” scored only the first 4: it ends at rank 9.",
+    ),
+    (route(LOOKED_AT, "gfab"), "c@5 reranked away: - 5 5", "scored only the first 4."),
+    # A head that was ordered again and its tail are put together: the head's step moved what it moved.
+    (HEAD, "b@2 reranked away: 3 2 2", ""),
+    # Cut by the route.
+    (PARTS, "e@3 cut by the route: - 5 4", "but the route passed only the first 4 to “fuse”."),
+    (PARTS, "h@10 cut by the route: - 3 4", ""),
+    (TAIL, "a@3 cut by the route: - 1 4", "but the route passed only ranks 5 to 6 to “fuse”."),
+    (TAIL, "f@3 found: 2 - -", ""),
+    (route([SPARSE], "abcd"), "e@5 cut by the route: - 5 -", "returned only the first 4 of 6."),
+    (route([SPARSE], "abcd"), "e@3 found too low: - 5 1", ""),  # it would not have been in the top 3
+    # Another list still brings it: it is lost where its better place was cut.
+    (BETTER_CUT, "d@4 cut by the route: 5 4 4", ""),
+    (route([SPARSE, searched(2, "xyz", "else")], "xyz"), "b@3 list not used: - 2 1", ""),
+    # What the route put together itself: nothing is guessed, and what is sure is said.
+    (
+        OWN_LIST,
+        "b@3 not recorded: - 2 4",
+        "The route's own code made the list for “rerank”, so its trace cannot show where",
+    ),
+    (OWN_LIST, "f@3 found: 1 - -", ""),
+    (OWN_LIST, "z@3 never retrieved: - - -", ""),
+    (OWN_RANKING, "c@3 not recorded: - 3 -", "The route's own code made its final list, so"),
+    (OWN_RANKING, "b@1 not recorded: 2 2 -", "where the passage was lost; it ends at rank 2."),
+    (route([], "gb", origin=None), "b@1 not recorded: 2 - -", ""),
+    (route([], "gb", origin=None), "c@3 not recorded: - - -", ""),
+    (OWN_OF_TWO, "g@3 fused away: 5 2 4", "; 1 of 2 lists made by the route's own code; “fuse” put it"),
+    (OWN_OF_TWO, "a@3 not recorded: 7 1 4", ""),
+    (OWN_FIRST, "b@3 put behind: 4 2 2", ""),
+    (OWN_FIRST, "d@3 found too low: 6 4 1", ""),  # it cannot have been in the first two places
+    # Dropped by a grade, a cosine, or as a duplicate.
+    (
+        route([SPARSE, GRADED, KEPT], "ac"),
+        "b@3 dropped by grade: - 2 3",
+        "graded 0.08 by “grade”, below 0.20, and “keep by grade” dropped it.",
+    ),
+    (route([SPARSE, JUDGED], ""), "a@3 dropped by grade: - 1 2", "raded 0.10 by “grade”, below 0.20"),
+    (
+        route([SPARSE, JUDGED, WEB], ["web/x:0-1"]),
+        "c@3 dropped by grade: - 3 2",
+        "its best grade, 0.10, is below 0.20",
+    ),
+    (route([SPARSE, JUDGED], "abcd"), "e@3 found too low: - 5 1", ""),  # it was made of what was graded
+    (
+        route([SPARSE, NEAR, append(3, "acbdef", (2, 2), (1, 6))], "acbdef"),
+        "b@2 dropped by grade: 3 2 2",
+        "cosine 0.11, below 0.20",
+    ),
+    (route([SPARSE, UNIQUE], "acdef"), "b@3 near-duplicate: - 2 2", "too like a (similarity 0.75)"),
+    # What became of it in the prompt.
+    (
+        UNUSED,
+        "b@3 compressed out: 2 2 2",
+        "At rank 2, but not in the prompt: “keep strips” removed all 2 of its sentences.",
+    ),
+    (route([*CUT, append(4, "acdebf", (None, 1), (1, 6))], "acdebf"), "b@3 compressed out: 5 2 2", ""),
+    (CITED, "a@3 found: 1 - -", "At rank 1, in the prompt, and cited."),
+    (CITED, "b@3 not used: 2 2 2", ""),
+    (CITED, "c@3 found: 3 - -", "At rank 3, but not in the prompt, which held 2 passages."),
+    (
+        route(DRAFTS, "abcdef", **ANSWERED, answer_span=4),
+        "b@3 found: 2 - -",
+        "At rank 2, but not in the prompt, which held 1 passage.",
+    ),
+    (route(DRAFTS, "abcdef", **ANSWERED), "b@3 found: 2 - -", "At rank 2 of the top 3."),
+    (
+        route(WHOLE, "b", answer="So [2].", citations=("b",), answer_span=2),
+        "a@3 not used: - 1 2",
+        "It was in the prompt, and the answer does not cite it.",
+    ),
+    # Loops collect first, and the chosen round counts.
+    (LOOP, "c@3 fused away: 5 3 5", ""),
+    (LOOP, "z@3 fused away: 7 3 5", ""),
+    (ROUNDS, "x@3 list not used: - 1 3", ""),
+    (route(TREE, "ba"), "c@3 dropped: - 3 4", ""),
+    (route(TREE, "ba"), "e@5 cut by the route: - 5 4", ""),
+]
 
 
-def test_all_is_discarded_where_the_grades_are_too_low():
-    judge = graded(2, (("a", 0.1), ("b", 0.1)), "incorrect", (1, 2))
-    web = span(3, "search the web", "TOOL", ["web/x:0-1"], args={"text": "why"}, output=Search(("why",)))
-    for spans, final in (([SPARSE, judge, web], ["web/x:0-1"]), ([SPARSE, judge], [])):
-        lost, other = fate(route(spans, final), "a"), fate(route(spans, final), "c")
-        assert (lost.kind, lost.step) == ("dropped by grade", judge)
-        assert "graded 0.10 by “grade”, below 0.20" in lost.words.replace("Graded", "graded")
-        assert other.kind == "dropped by grade"
-        assert "its best grade, 0.10, is below 0.20" in other.words
-    kept = fate(route([SPARSE, judge], "abcd"), "e")
-    assert kept.kind == "found too low", "the ranking was made from the list that was graded"
-
-
-def test_far_from_the_question_is_told_with_cosine_and_floor():
-    near = span(
-        2,
-        "drop far",
-        "EVALUATOR",
-        "ac",
-        links=[Link("hits", 1, 3)],
-        output=Selection("floor", cosines={"a": 0.5, "b": 0.11, "c": 0.4}, floor=0.2),
-    )
-    rest = span(
-        3,
-        "append the rest",
-        "CHAIN",
-        "acbdef",
-        output=Fusion("append"),
-        links=[Link("first", 2, 2), Link("rest", 1, 6)],
-    )
-    one = fate(route([SPARSE, near, rest], "acbdef"), "b", 2)
-    assert (one.kind, one.rank, one.step) == ("dropped by grade", 3, near)
-    assert "cosine 0.11, below 0.20" in one.words
-
-
-def test_near_duplicate_names_the_one_it_is_like():
-    unique = span(
-        2,
-        "drop near-duplicates",
-        "GUARDRAIL",
-        "acdef",
-        links=[Link("hits", 1, 6)],
-        output=Selection("duplicates", dropped={"b": Duplicate("a", 0.75)}),
-    )
-    one = fate(route([SPARSE, unique], "acdef"), "b")
-    assert (one.kind, one.rank, one.was, one.step) == ("near-duplicate", None, 2, unique)
-    assert "too like a (similarity 0.75)" in one.words
-
-
-def test_compressed_out_of_the_prompt_and_of_the_top():
-    pieces = tuple(Sentence(id, "s", 0.1, id != "b") for id in "abb")
-    cut = span(2, "keep strips", "EVALUATOR", output=SentenceFilter(pieces, 0.2), links=[Link("hits", 1, 2)])
-    made = span(3, "excerpts", "CHAIN", output=Excerpts({"a": "s"}))
-    rest = span(
-        4,
-        "append the rest",
-        "CHAIN",
-        "abcdef",
-        output=Fusion("append"),
-        links=[Link("first", None, 1), Link("rest", 1, 6)],
-    )
-    wrote = span(5, "write answer", "LLM", output=Written("So [1].", ("a",), shown=("a",)))
-    answered = {"answer": "So [1].", "citations": ("a",), "answer_span": 5}
-    result = route([SPARSE, cut, made, rest, wrote], "abcdef", **answered)
-    one = fate(result, "b")
-    assert (one.kind, one.rank, one.step) == ("compressed out", 2, cut)
-    assert one.words == "At rank 2, but not in the prompt: “keep strips” removed all 2 of its sentences."
-    behind = replace(rest, hits=scored(*"acdebf"))
-    lost = fate(route([SPARSE, cut, made, behind], "acdebf"), "b")
-    assert (lost.kind, lost.rank, lost.step) == ("compressed out", 5, cut)
-
-
-def test_in_the_prompt_and_not_used():
-    wrote = span(2, "write answer", "LLM", output=Written("So [1].", ("a",), shown=("a", "b")))
-    result = route([SPARSE, wrote], "abcdef", answer="So [1].", citations=("a",), answer_span=2)
-    assert fate(result, "a").words == "At rank 1, in the prompt, and cited."
-    assert (fate(result, "b").kind, fate(result, "b").step) == ("not used", wrote)
-    assert fate(result, "c").words == "At rank 3, but not in the prompt, which held 2 passages."
-
-
-def test_the_prompt_is_that_of_the_draft_that_became_the_answer():
-    drafts = [
-        span(2, "write answer", "LLM", output=Written("So [1].", ("a",), shown=("a",))),
-        span(3, "refine the answer", "LLM", output=Written("So [2].", ("b",), shown=("a", "b"))),
-    ]
-    choice = DraftChoice(1, 2, "the first draft", "no gain", "")
-    kept = span(
-        4, "keep a draft", "CHAIN", output=choice, links=[Link("drafts[0]", 2, 1), Link("drafts[1]", 3, 1)]
-    )
-    result = route([SPARSE, *drafts, kept], "abcdef", answer="So [1].", citations=("a",), answer_span=4)
-    assert fate(result, "b").words == "At rank 2, but not in the prompt, which held 1 passage."
-    own = replace(result, answer_span=None)
-    assert fate(own, "b").words == "At rank 2 of the top 3."
-
-
-def test_all_was_in_the_prompt_and_only_what_is_cited_is_listed():
-    whole = span(1, "take the whole corpus", "CHAIN", "abcdef", output=Search())
-    wrote = span(2, "write answer", "LLM", output=Written("So [2].", ("b",), shown=tuple("abcdef")))
-    cited = span(3, "list the cited", "CHAIN", "b", output=Selection("named"), links=[Link("hits", 1, 6)])
-    one = fate(route([whole, wrote, cited], "b", answer="So [2].", citations=("b",), answer_span=2), "a")
-    assert (one.kind, one.rank, one.step) == ("not used", None, wrote)
-    assert one.words == "It was in the prompt, and the answer does not cite it."
+@pytest.mark.parametrize(("result", "expected", "words"), FATES, ids=[one[1] for one in FATES])
+def test_fates_worked_by_hand(result, expected, words):
+    id, _, depth = expected.partition(" ")[0].partition("@")
+    one = PassageTrace(result).fate(id, int(depth))
+    numbers = (one.rank, one.was, one.step and one.step.id)
+    assert f"{id}@{depth} {one.kind}: {' '.join(str(n or '-') for n in numbers)}" == expected, one.words
+    assert words in one.words
 
 
 @pytest.mark.parametrize(
@@ -409,88 +308,50 @@ def test_all_was_in_the_prompt_and_only_what_is_cited_is_listed():
 )
 def test_no_ranking_with_the_reason(status, said):
     broken = span(2, "rerank", "RERANKER", error="boom")
-    one = fate(route([SPARSE, broken], "", status=status, error="boom"), "b")
+    one = PassageTrace(route([SPARSE, broken], "", status=status, error="boom")).fate("b", 3)
     assert (one.kind, one.rank, one.step) == ("no ranking", None, broken)
     assert one.words == f"{said} Until then, the passage was at rank 2 in “search BM25”."
 
 
-def test_a_list_that_was_not_used_and_one_that_was_cut():
-    other = searched(2, "xyz", "else", "search vectors")
-    one = fate(route([SPARSE, other], "xyz"), "b")
-    assert (one.kind, one.was, one.step) == ("list not used", 2, SPARSE)
-    cut = fate(route([SPARSE], "abcd"), "e", 5)
-    assert (cut.kind, cut.was, cut.step) == ("cut by the route", 5, None)
-    assert cut.words == "At rank 5 in “search BM25”, but the route returned only the first 4 of 6."
-    assert fate(route([SPARSE], "abcd"), "e").kind == "found too low", "it would not have been in the top 3"
+def sources(result, step):
+    spans = {one.id: one for one in result.spans}
+    return [(one.span and one.span.id, one.start, one.size) for one in Lineage(result).sources(spans[step])]
 
 
-def collected(number, ids, before, found):
-    return span(
-        number,
-        "collect",
-        "CHAIN",
-        ids,
-        output=Fusion("collect"),
-        links=[Link("collected", *before), Link("found", *found)],
-    )
+WITH_EMPTY = [SPARSE, EMBED, DENSE, searched(5, ""), fuse(6, "afgh", (3, 4), (5, 0), (1, 1))]
 
 
-def test_loops_collect_first_and_the_chosen_round_counts():
-    first = collected(2, "ab", (None, 0), (1, 6))
-    again = searched(3, "xyzb", "then")
-    grown = collected(4, "abxy", (2, 2), (3, 4))
-    fused = span(5, "fuse", "CHAIN", "bxacydzef", output=Fusion("rrf"), links=links((1, 6), (3, 4)))
-    final = span(
-        6,
-        "append the rest",
-        "CHAIN",
-        "abxycdzef",
-        output=Fusion("append"),
-        links=[Link("first", 4, 4), Link("rest", 5, 9)],
-    )
-    result = route([SPARSE, first, again, grown, fused, final], "abxycdzef")
-    one = fate(result, "c")
-    assert (one.kind, one.rank, one.step.name) == ("fused away", 5, "fuse")
-    assert fate(result, "z").step == fused
-    best = span(
-        4,
-        "keep the best round",
-        "CHAIN",
-        "abcdef",
-        output=Selection("round", at=0),
-        links=[Link("found[0]", 1, 6), Link("found[1]", 3, 4)],
-    )
-    kept = route([SPARSE, again, best], "abcdef")
-    assert sources(kept, best) == [(1, 0, 6)]
-    assert fate(kept, "x").kind == "list not used"
-    second = replace(best, output=Selection("round", at=1), hits=scored(*"xyzb"))
-    assert sources(route([SPARSE, again, second], "xyzb"), second) == [(3, 0, 4)]
+@pytest.mark.parametrize(
+    ("result", "step", "lists"),
+    [
+        (route(WITH_EMPTY, "afgh"), 6, [(3, 0, 4), (5, 0, 0), (1, 0, 1)]),
+        (route(WITH_EMPTY, "afgh"), 1, []),
+        (PARTS, 4, [(1, 0, 4), (3, 0, 2)]),
+        (TAIL, 4, [(1, 4, 2)]),
+        (OWN_LIST, 4, [(None, 0, 3)]),
+        (route(TREE, "ba"), 4, [(1, 0, 3)]),  # by way of steps that made no list
+        (ROUNDS, 4, [(1, 0, 6)]),
+        *(  # no step can have these: the route made the list itself
+            (route([SPARSE, rerank(2, "ab", wrong, 2), searched(3, "cd")], "ab", origin=2), 2, [(None, 0, 2)])
+            for wrong in (2, 3, 99)
+        ),
+    ],
+)
+def test_the_lists_of_a_step_are_those_its_links_name_in_their_order(result, step, lists):
+    assert sources(result, step) == lists
 
 
-def test_lists_that_a_step_had_by_way_of_others_that_made_none():
-    wrote = span(2, "write segments", "LLM", links=[Link("hits", 1, 3), Link("vector", None, 384)])
-    tree = span(3, "keep the best paths", "EVALUATOR", links=[Link("tree", None, 1), Link("grown[0]", 2, 1)])
-    ordered = span(4, "order by segments", "RERANKER", "ba", output=Rerank(), links=[Link("tree", 3, 1)])
-    result = route([SPARSE, wrote, tree, ordered], "ba")
-    assert sources(result, ordered) == [(1, 0, 3)]
-    assert fate(result, "c").kind == "dropped"
-    assert fate(result, "e", 5).kind == "cut by the route"
-
-
-def test_a_link_that_no_step_can_have_is_taken_for_the_routes_own_making():
-    for wrong in (2, 3, 99):
-        odd = span(2, "rerank", "RERANKER", "ab", output=Rerank(), links=[Link("hits", wrong, 2)])
-        result = route([SPARSE, odd, searched(3, "cd")], "ab", origin=2)
-        assert Lineage(result).sources(odd) == (PassedList(None, 2),)
+def test_where_lists_were_used_is_unknown_before_one_of_the_routes_own():
+    assert [stage.used for stage in PassageTrace(OWN_LIST).stages("b")] == [None, None, True]
 
 
 def test_of_a_passage_that_a_list_repeats_each_place_counts():
     twice = span(1, "search", "TOOL", "abab", output=Search(("why",)))
-    late = span(2, "rerank", "RERANKER", "ba", output=Rerank(), links=[Link("hits", 1, 2, 2)])
-    result = route([twice, late], "ba")
-    (source,) = Lineage(result).sources(late)
-    assert Lineage(result).passed(source) == {"a": 3, "b": 4}
-    assert Lineage(result).places(twice) == {"a": 1, "b": 2}
+    late = rerank(2, "ba", 1, 2, 2)
+    flow = Lineage(route([twice, late], "ba"))
+    (source,) = flow.sources(late)
+    assert flow.passed(source) == {"a": 3, "b": 4}
+    assert flow.places(twice) == {"a": 1, "b": 2}
 
 
 SEARCHED = [

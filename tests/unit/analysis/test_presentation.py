@@ -49,11 +49,8 @@ def test_without_labels_it_tells_how_far_the_routes_agree():
         headline(run_of(one="ab", two="ab", three="ba"), {}, 5) == "3 routes rank 2 different passages first."
     )
     assert headline(run_of(one=""), {}, 5) == "No route found a passage."
-
-
-def test_all_alike_is_said():
-    told = headline(run_of(one="ab", two="ba"), GOLD, 5)
-    assert told == "Every route has 2 of 2 relevant passages in its top 5."
+    all_alike = headline(run_of(one="ab", two="ba"), GOLD, 5)
+    assert all_alike == "Every route has 2 of 2 relevant passages in its top 5."
 
 
 @given(st.lists(st.permutations("abcdefgh"), min_size=1, max_size=6))

@@ -3,7 +3,6 @@
 import re
 from dataclasses import replace
 
-import pytest
 import streamlit as st
 
 from core.analysis.rank_overlap import contenders, rank_rows, strength
@@ -33,22 +32,16 @@ def test_higher_is_stronger_and_below_the_top_is_nothing():
     assert values[-2:] == [0.25, 0.0]
 
 
-def test_rows_are_cut_to_their_limit_best_first_and_hold_grades():
+def test_rows_are_cut_to_their_limit_best_first_and_a_passage_below_gets_the_last():
     best = contenders(RUN, depth=20, limit=40)
     rows = rank_rows(RUN, depth=20, limit=7, gold={best[0]: 3})
     assert [row.id for row in rows] == best[:7]
     assert [row.grade for row in rows] == [3, 0, 0, 0, 0, 0, 0]
-
-
-def test_a_passage_below_the_rows_gets_the_last_one():
     low = next(id for id in RUN.passages if id not in contenders(RUN, depth=10, limit=12))
     rows = rank_rows(RUN, depth=10, limit=12, lit=low)
     assert len(rows) == 12
     assert rows[-1].id == low
     assert rank_rows(RUN, depth=10, limit=12, lit=rows[3].id) == rank_rows(RUN, depth=10, limit=12)
-
-
-def test_a_passage_that_the_run_does_not_hold_is_named_by_its_id():
     assert all(row.name == row.id for row in rank_rows(replace(RUN, passages={}), depth=10))
 
 
@@ -72,14 +65,11 @@ def test_the_matrix_shows_names_grades_ranks_and_waiting_routes():
     assert "--v" not in "".join(re.findall(r"<td[^>]*>1[1-9]</td>", html)), "below the top: no colour"
 
 
-def test_hostile_names_are_text_in_the_matrix():
+def test_hostile_names_are_text_in_the_matrix_and_no_results_make_an_empty_one():
     evil = make_run(hostile=True)
     html = page.matrix(evil, View(), rank_rows(evil, depth=10), None)
     assert "<img" not in html
     assert HOSTILE[0].split()[0].replace("<", "&lt;") in html
-
-
-def test_a_run_without_results_makes_an_empty_table():
     assert rank_rows(replace(RUN, results=(), passages={}), depth=10) == []
     empty = page.matrix(replace(RUN, results=(), passages={}), View(), [], None)
     assert "<tbody></tbody>" in empty
@@ -98,18 +88,11 @@ def test_rows_are_sorted_by_the_route_that_was_pressed(monkeypatch):
     assert state[page.SORT] is None
 
 
-@pytest.mark.parametrize(
-    "told", ["", "passage", "passage x", "passage 99999", "passage -1", "grade 0", "grade 1 x"]
-)
-def test_presses_that_make_no_sense_change_nothing(monkeypatch, told):
+def test_a_press_on_a_row_selects_its_passage_and_one_that_makes_no_sense_changes_nothing(monkeypatch):
     state = {}
     monkeypatch.setattr(st, "session_state", state)
-    results.pressed(RUN, told)
-    assert state == {}
-
-
-def test_a_press_on_a_row_selects_its_passage(monkeypatch):
-    state = {}
-    monkeypatch.setattr(st, "session_state", state)
+    for told in ("", "passage", "passage x", "passage 99999", "passage -1", "grade 0", "grade 1 x"):
+        results.pressed(RUN, told)
+        assert state == {}
     results.pressed(RUN, "passage 1")
     assert state == {"passage": list(RUN.passages)[1]}

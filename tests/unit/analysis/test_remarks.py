@@ -31,6 +31,8 @@ def test_a_search_by_words_that_found_nothing_says_why(tmp_path):
         == ["BM25 found nothing: no passage has any of its terms (zzz qqq)"]
     )
     assert told["dense"] == []
+    prepared = FakeEngine(tmp_path).ask(Request(Query("a damaged box"), "tiny", ("compress", "hybrid_rrf")))
+    assert [remarks(result, "tiny") for result in prepared.results] == [[], []]
     assert "bm25: BM25 found nothing: no passage has any" in comparison(run)
 
 
@@ -51,11 +53,6 @@ def test_what_is_embedded_at_the_question_is_said_with_the_command(tmp_path, mon
     assert remark.startswith("Embedded while the question waited")
     assert made in remark
     assert remark.endswith(f"index tiny --with {need.name.lower()}")
-
-
-def test_what_was_prepared_is_not_said(tmp_path):
-    run = FakeEngine(tmp_path).ask(Request(Query("a damaged box"), "tiny", ("compress", "hybrid_rrf")))
-    assert [remarks(result, "tiny") for result in run.results] == [[], []]
 
 
 def labelled(*queries):
@@ -98,6 +95,15 @@ def test_an_evaluation_says_where_memory_has_nothing_to_remember(tmp_path, monke
 TURNS = (Turn("user", "What is X?"), Turn("assistant", "A thing."))
 
 
+def with_history(folder, history):
+    (folder / "qrels").mkdir()
+    (folder / "queries.jsonl").write_text(
+        '{"_id": "q1", "text": "And that?", "metadata": {"history": ' + history + "}}\n"
+    )
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
+    return dataset.beir(folder).questions[0].query
+
+
 @pytest.mark.parametrize(
     ("history", "turns"),
     [
@@ -111,22 +117,12 @@ TURNS = (Turn("user", "What is X?"), Turn("assistant", "A thing."))
     ],
 )
 def test_history_in_the_metadata_of_a_question_is_the_conversation_before_it(tmp_path, history, turns):
-    (tmp_path / "qrels").mkdir()
-    (tmp_path / "queries.jsonl").write_text(
-        '{"_id": "q1", "text": "And that?", "metadata": {"history": ' + history + "}}\n"
-    )
-    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
-    assert dataset.beir(tmp_path).questions[0].query == Query("And that?", turns)
+    assert with_history(tmp_path, history) == Query("And that?", turns)
 
 
 @pytest.mark.parametrize(
     "history", ["7", '{"a": 1}', '[{"role": "nobody", "text": "x"}]', '[{"role": "user"}]']
 )
 def test_a_history_that_is_none_is_refused_with_its_question(tmp_path, history):
-    (tmp_path / "qrels").mkdir()
-    (tmp_path / "queries.jsonl").write_text(
-        '{"_id": "q1", "text": "And that?", "metadata": {"history": ' + history + "}}\n"
-    )
-    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
     with pytest.raises(BadInput, match=r"queries\.jsonl, query q1: a (history|turn) is"):
-        dataset.beir(tmp_path)
+        with_history(tmp_path, history)

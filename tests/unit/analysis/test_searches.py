@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
-
 from core.analysis.searches import (
     MAX_TREE_TEXTS,
     changed,
@@ -18,7 +16,6 @@ from core.analysis.searches import (
     written,
 )
 from core.domain.outputs import NOTHING, Decision, Embedding, Rewrite, SampleSearches, Search, ShortAnswer
-from core.domain.relevance import relevant
 from core.domain.types import Hit, Link, Passage, Query, RouteResult, Span
 from tests.runs import IMAGINED, STANDALONE, VARIANTS, make_run
 
@@ -100,9 +97,6 @@ def test_what_only_one_text_found_by_hand():
         ("v1", ("b",)),
         ("v2", ("x",)),
     ]
-
-
-def test_a_text_searched_twice_has_its_passages_by_best_rank():
     two = route("r", "", bm25(1, "q", "abc"), bm25(2, "q", "ca"))
     assert finds(run_of(two), two, 10)[0].found == ("a", "c", "b")
 
@@ -149,16 +143,13 @@ def test_a_search_has_the_vector_that_its_link_names_whatever_was_embedded_last(
     assert found_by_text(route("r", "", *spans), 9) == {"w": {"c"}, "first": {"d", "e"}}
 
 
-def test_a_vector_of_the_routes_own_making_has_finds_of_its_own():
+def test_vectors_of_the_routes_own_making_or_drawn_to_turns_have_finds_of_their_own():
     own = route("o", "ab", embed(1, "q"), dense(2, 1, "a"), dense(3, None, "b"))
     assert [(one.text, one.mean, one.step, one.only) for one in finds(run_of(own), own, 9)] == [
         ("q", (), "", ("a",)),
         ("", (), "", ("b",)),
     ]
     assert changed(run_of(own), own)
-
-
-def test_a_vector_drawn_to_recalled_turns_is_not_the_questions():
     spans = (
         embed(1, "q"),
         dense(2, 1, "a"),
@@ -184,37 +175,23 @@ def test_lists_of_samples_belong_to_their_texts():
     assert found_by_text(made, 9) == {"one": {"a", "b"}, "two": {"c"}}
 
 
-def test_imagined_are_the_passages_that_a_step_wrote():
+def test_imagined_written_and_changed():
     assert imagined(stored("hyde")) == [IMAGINED]
     assert imagined(stored("rag_fusion")) == []
     short = route("r", "", wrote(1, "q", "short", role="passages"), wrote(2, "q", "v" * 200, role="variants"))
     assert imagined(short) == ["short"]
-
-
-def test_written_and_changed():
     assert written(RUN, stored("rewrite")) == [STANDALONE]
     assert written(RUN, stored("hyde")) == [IMAGINED]
     assert [r.route for r in RUN.results if changed(RUN, r)] == ["rewrite", "rag_fusion", "hyde"]
 
 
-@pytest.mark.parametrize(
-    ("gold", "expected"),
-    [({}, set()), ({"a": 1, "b": 0}, {"a"}), ({"a": 1, "b": 2, "c": 3}, {"b", "c"}), ({"a": 0}, set())],
-)
-def test_what_counts_as_a_find(gold, expected):
-    assert set(relevant(gold)) == expected
-
-
-def test_the_outcome_by_hand():
+def test_the_outcome_by_hand_tells_losses_of_the_same_search_alone():
     lost = route("lost", "z", wrote(1, "q", "other"), bm25(2, "other", "z"))
     silent = route("silent", "a")
     found = outcome(run_of(PLAIN, SEVERAL, lost, silent), {"y": 3, "a": 2, "x": 2, "c": 1}, 10)
     assert (found.changed, found.same, found.silent) == (("Several", "Lost"), ("Plain",), ("Silent",))
     assert found.finds == (("v2", "y"),)  # x came by two texts, a by the question
     assert found.losses == (("Lost", "a"),)  # c is but background
-
-
-def test_a_loss_is_told_of_the_same_search_alone():
     near = route("d", "a", embed(1, "q"), dense(2, 1, "a"))
     words = route("w", "z", wrote(1, "q", "other"), bm25(2, "other", "z"))
     assert outcome(run_of(near, words), {"a": 3}, 10).losses == ()
@@ -235,12 +212,7 @@ def shape(branch):
     return {branch.text: [shape(one) for one in branch.branches]}
 
 
-def test_no_tree_where_one_text_was_searched():
-    assert tree(run_of(PLAIN), PLAIN, 10) is None
-    assert tree(RUN, stored("hybrid_rrf"), 10) is None
-
-
-def test_variants_hang_below_the_question():
+def test_variants_hang_below_the_question_and_one_text_makes_no_tree():
     root = tree(run_of(SEVERAL), SEVERAL, 10)
     assert shape(root) == {"q": [{"v1": []}, {"v2": []}]}
     assert [(one.step, one.found) for one in root.all()] == [
@@ -248,6 +220,8 @@ def test_variants_hang_below_the_question():
         ("write", ("b", "x")),
         ("write", ("x", "y", "b")),
     ]
+    assert tree(run_of(PLAIN), PLAIN, 10) is None
+    assert tree(RUN, stored("hybrid_rrf"), 10) is None
 
 
 def test_parts_in_turn_hang_below_the_answer_they_need():
@@ -302,7 +276,3 @@ def test_a_tree_of_anything_ends():
     made = route("odd", "a", *spans, *many)
     assert 50 < sum(1 for _ in tree(run_of(made), made, 10).all()) <= MAX_TREE_TEXTS
     outcome(run_of(made), {"a": 3}, 10)
-
-
-def test_stored_runs_have_trees_only_where_several_texts_were_searched():
-    assert [r.route for r in RUN.results if tree(RUN, r, 10)] == []

@@ -128,24 +128,13 @@ def test_every_distinct_piece_of_work_counts_once():
     assert named["RETRIEVER", "search BM25"] == pytest.approx(
         1.4 * 3
     )  # bm25, rewrite, rag_fusion; not hybrids
-
-
-def test_work_of_a_route_that_the_run_does_not_hold_counts_once():
+    slower = replace(RUN, results=(replace(RUN.results[0], ms=2.0),))
+    between = next(one for one in by_kind(slower) if one.kind is None)
+    assert between.total == pytest.approx(between_ms(slower.results[0])) == pytest.approx(0.6)
+    ran = [r for r in BAD.results if r.status != "unavailable"]
+    assert (clocks(BAD).alone, clocks(BAD).wall) == (pytest.approx(sum(r.ms for r in ran)), BAD.wall_ms)
     rest = replace(RUN, results=RUN.results[2:4])  # both took BM25, the embedding and vectors over
     assert sum(one.total for one in spent_by_step(rest)) == pytest.approx(1.4 + 3.1 + 2.2 + 2 * 0.2)
-
-
-def test_the_time_between_steps_is_told_apart():
-    slower = replace(RUN, results=(replace(RUN.results[0], ms=2.0),))
-    rest = next(one for one in by_kind(slower) if one.kind is None)
-    assert rest.total == pytest.approx(between_ms(slower.results[0])) == pytest.approx(0.6)
-
-
-def test_clocks_are_the_runs_own():
-    found = clocks(BAD)
-    ran = [r for r in BAD.results if r.status != "unavailable"]
-    assert found.alone == pytest.approx(sum(r.ms for r in ran))
-    assert found.wall == BAD.wall_ms
 
 
 # Words.
@@ -166,14 +155,6 @@ def test_the_lead_names_the_quickest_the_slowest_and_what_it_waits_for():
     assert "ran" not in wall_in_words(replace(RUN, settings={"routes ran": ["odd"]}))
 
 
-def test_steps_beside_the_path_are_told():
-    spans = (Span(1, None, "slow", "TOOL", 0, 60.0), Span(2, None, "quick", "TOOL", 0, 20.0))
-    result = RouteResult("a", "Tables", "ok", 80.0, spans=spans)
-    told = "“slow” takes 75% of 80 ms. Steps off the critical path: 1, with up to 60 ms of slack."
-    assert path_in_words(result) == told  # the route ends at 80
-    assert path_in_words(replace(result, spans=())) == "Tables recorded no step."
-
-
 def test_where_the_time_went_in_words():
     told = spent_in_words(by_kind(RUN))
     total = sum(one.total for one in by_kind(RUN))
@@ -181,6 +162,11 @@ def test_where_the_time_went_in_words():
     assert f"{model / total:.0%} language model" in told
     assert "3.6 s of it came from the cache" in told
     assert spent_in_words([]) == "No step in this run took any time."
+    spans = (Span(1, None, "slow", "TOOL", 0, 60.0), Span(2, None, "quick", "TOOL", 0, 20.0))
+    result = RouteResult("a", "Tables", "ok", 80.0, spans=spans)
+    told = "“slow” takes 75% of 80 ms. Steps off the critical path: 1, with up to 60 ms of slack."
+    assert path_in_words(result) == told  # the route ends at 80
+    assert path_in_words(replace(result, spans=())) == "Tables recorded no step."
 
 
 def test_what_sessions_tell_says_what_it_rests_on():
@@ -224,16 +210,13 @@ def test_the_range_ends_at_p95_or_says_that_it_is_the_largest():
     assert list(figure.layout.yaxis.ticktext) == ["A", "B"]
 
 
-def test_the_range_plot_shows_the_slowest_and_takes_hostile_names_and_zeros():
+def test_the_range_plot_shows_the_slowest_and_takes_hostile_names_zeros_and_narrow_ranges():
     runs = [[took(f"<img src=x>{n}", 0.0)] for n in range(ROWS_SHOWN + 5)]
     figure = range_plot(by_route(runs))
     assert len(figure.layout.yaxis.ticktext) == ROWS_SHOWN
     assert "<img" not in figure.to_json()
     assert min(x for one in figure.data for x in one.x) > 0  # a log axis
     assert range_plot([]).layout.height > 0
-
-
-def test_a_narrow_range_has_more_ticks_and_rows_say_answer_only_where_some_have_none():
     narrow = range_plot(by_route([[took("a", 5.0), took("b", 40.0, answer="Yes.")]]))
     assert {"5.0 ms", "20 ms", "50 ms", "100 ms"} <= set(narrow.layout.xaxis.ticktext)
     assert list(narrow.layout.yaxis.ticktext) == ["B · with answer", "A"]

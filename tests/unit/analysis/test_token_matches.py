@@ -63,12 +63,6 @@ def test_an_imported_match_of_any_shape_is_told_and_drawn_only_where_it_fits(que
                 assert match_heatmap(each).layout.height > 0
 
 
-def test_a_matrix_of_other_columns_than_the_passage_has_tokens_is_not_drawn():
-    assert MATCH.drawable
-    for wrong in (((0.1, 0.9),), ((),), (), MATCH.passage.cosines * 2):
-        assert not changed(cosines=wrong).drawable
-
-
 MATCH = TokenMatch(
     ("keys", "kept"),
     MatchedPassage(
@@ -89,18 +83,15 @@ def test_the_heatmap_shows_the_matrix_and_rings_each_rows_best():
     assert list(figure.layout.yaxis.ticktext) == ["keys", "kept"]
     assert list(figure.layout.xaxis.ticktext) == ["a", "key", "stored"]
     assert list(heat.customdata[1][2]) == ["kept", "stored"]
-
-
-def test_a_long_passages_tokens_are_named_in_the_hover_alone():
     columns = tuple(f"t{at}" for at in range(NAMED_TOKENS + 1))
     figure = match_heatmap(changed(passage=columns, cosines=((0.5,) * len(columns),)))
     assert list(figure.layout.xaxis.ticktext) == []
     assert list(figure.data[0].customdata[0][NAMED_TOKENS]) == ["keys", f"t{NAMED_TOKENS}"]
-
-
-def test_the_heatmap_is_told_in_words_closest_first():
     told = describe_match(changed(best=(("key", 0.6), ("stored", 0.9))))
     assert told.index("kept and stored, cosine 0.90") < told.index("keys and key, cosine 0.60")
+    assert MATCH.drawable
+    for wrong in (((0.1, 0.9),), ((),), (), MATCH.passage.cosines * 2):
+        assert not changed(cosines=wrong).drawable
 
 
 def test_hostile_tokens_bring_no_markup_into_the_heatmap():

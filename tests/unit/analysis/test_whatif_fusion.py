@@ -3,7 +3,6 @@ parameters.
 """
 
 import json
-import math
 import random
 from dataclasses import replace
 
@@ -35,22 +34,7 @@ from core.store.codec import dumps, from_document, to_document
 from tests.fakes import FakeEngine, ScriptedLLM
 from ui.charts.bars import colours, describe_shares, label, share_bars
 
-WORDS = (
-    "parcel",
-    "fragile",
-    "refund",
-    "customs",
-    "express",
-    "invoice",
-    "box",
-    "photo",
-    "carrier",
-    "claim",
-    "vase",
-    "return",
-    "label",
-    "hour",
-)
+WORDS = ("parcel", "fragile", "refund", "customs", "express", "box", "photo", "claim", "vase", "return")
 QUESTION = Query(
     "How do I return a fragile vase and claim the refund?",
     (Turn("user", "My parcel with the vase arrived crushed."), Turn("assistant", "Take a photo.")),
@@ -186,15 +170,6 @@ def test_what_a_parameter_tunes_is_what_it_sets_of_a_step(everything, engine):
     assert missing == []
 
 
-@given(st.integers(1, 100), st.floats(0, 1), st.integers(1, 100))
-def test_diverse_passages_are_chosen_again_for_any_setting(engine, k, lam, pool):
-    first = one(engine, "mmr", {})
-    (fusion,) = fusions(first)
-    pool = max(10, min(pool, 60))
-    again = one(engine, "mmr", {"k": k, "lam": lam, "pool": pool})
-    assert recompute(fusion, {"k": k, "lam": lam, "pool": pool}) == again.spans[-1].hits
-
-
 def test_a_pool_cuts_the_lists_before_they_are_fused():
     result = by_hand()
     (fusion,) = fusions(result)
@@ -214,22 +189,12 @@ def by_hand(lists=(1, 3), **args):
     """BM25 found a, b; vectors b, c; fused with k = 60."""
     sparse, dense = (("a", 5.0), ("b", 4.0)), (("b", 0.9), ("c", 0.8))
     fused = (("b", 1 / 62 + 1 / 61), ("a", 1 / 61), ("c", 1 / 62))
+    args = {"k": 60, "weights": [1.0, 1.0], **args}
     spans = (
         Span(1, None, "search BM25", "RETRIEVER", 0, 1, {"text": "why"}, Search(("why",)), sparse),
         Span(2, None, "embed", "EMBEDDING", 1, 1, {"text": "how"}, Embedding(("how",))),
         Span(3, None, "search vectors", "RETRIEVER", 2, 1, {}, Search(), dense, (Link("vector", 2, 3),)),
-        Span(
-            4,
-            None,
-            "fuse by reciprocal rank",
-            "CHAIN",
-            3,
-            1,
-            {"k": 60, "weights": [1.0, 1.0], **args},
-            Fused("rrf"),
-            fused,
-            linked(*lists),
-        ),
+        Span(4, None, "fuse by reciprocal rank", "CHAIN", 3, 1, args, Fused("rrf"), fused, linked(*lists)),
     )
     hits = tuple(Hit(Passage(id, id, id.upper(), "", 0, 9), score) for id, score in fused)
     return RouteResult("r", "R", "ok", 4.0, hits=hits, spans=spans, origin=Link("hits", 4, 3))
@@ -256,20 +221,8 @@ def test_ranks_and_shares_by_hand():
         (names[1], pytest.approx((1 / 61 + 1 / 62) / total)),
     ]
     assert moved(fusion.span.hits, after, {"c": 1, "x": 3, "a": 0}) == [("x", None, None), ("c", 3, 3)]
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "said"),
-    [
-        (7, 3, "7 → 3"),
-        (3, 3, "3, as before"),
-        (None, None, "not ranked"),
-        (4, None, "4 → gone"),
-        (None, 2, "not ranked → 2"),
-    ],
-)
-def test_ranks_in_words(before, after, said):
-    assert arrow(before, after) == said
+    said = [arrow(*ranks) for ranks in ((7, 3), (3, 3), (None, None), (4, None), (None, 2))]
+    assert said == ["7 → 3", "3, as before", "not ranked", "4 → gone", "not ranked → 2"]
 
 
 def test_steps_after_a_fusion_are_stale():
@@ -292,16 +245,21 @@ def test_steps_after_a_fusion_are_stale():
     )
 
 
-def test_a_list_that_the_route_made_itself_is_not_guessed():
+def test_a_list_that_the_route_made_itself_is_not_guessed_and_wrong_settings_are_refused():
     (fusion,) = fusions(by_hand([1, Link("", None, 2)]))
     assert (
         fusion.lack == "list 2 was made by the route's own code, not by a step, so the run does not store it"
     )
     with pytest.raises(BadInput, match="cannot be recomputed: list 2"):
         recompute(fusion, {})
+    (fusion,) = fusions(by_hand())
+    with pytest.raises(BadInput, match=r"has no 'lam'; it has: k, weights\.0, weights\.1, pool"):
+        recompute(fusion, {"lam": 0.5})
+    with pytest.raises(BadInput, match="RRF k is -1"):
+        recompute(fusion, {"k": -1})
 
 
-def test_parts_of_lists_are_fused_as_they_were():
+def test_parts_of_lists_and_empty_lists_are_fused_as_they_were():
     """Of each list the part that the route passed on, also where another list is equal to it."""
     part = by_hand([Link("", 1, 1, 1), Link("", 3, 1)])
     fused = (("b", 1 / 61 + 1 / 61),)
@@ -314,9 +272,6 @@ def test_parts_of_lists_are_fused_as_they_were():
         "search BM25, ranks 2 to 2",
         "search vectors: “how”, the first 1",
     )
-
-
-def test_empty_lists_are_fused_as_they_were():
     nothing = replace(by_hand([Link("", None, 0), 3]).spans[3], hits=(("b", 1 / 61), ("c", 1 / 62)))
     one_empty = by_hand()
     one_empty = replace(one_empty, spans=(*one_empty.spans[:3], nothing))
@@ -332,21 +287,11 @@ def test_empty_lists_are_fused_as_they_were():
     assert [control.name for control in controls(None, fusion, ["nothing"])] == ["weights.0", "k"]
 
 
-@pytest.mark.parametrize(
-    ("lists", "args"),
-    [
-        ((1, 3), {"k": 61}),
-        ((1, 3), {"k": None}),
-        ((1, 3), {"weights": [1.0, 2.0]}),
-        ((1, 1), {}),
-        ((3, 3), {}),
-        ((1, 3), {"k": "60"}),
-        ((1, 3), {"weights": [1.0]}),
-    ],
-)
-def test_what_does_not_give_the_stored_ranking_is_not_trusted(lists, args):
-    (fusion,) = fusions(by_hand(lists, **args))
-    assert fusion.lack == "its stored lists do not reproduce its ranking"
+def test_what_does_not_give_the_stored_ranking_is_not_trusted():
+    wrong = ({"k": 61}, {"k": None}, {"weights": [1.0, 2.0]}, {"k": "60"}, {"weights": [1.0]})
+    for lists, args in (((1, 1), {}), ((3, 3), {}), *(((1, 3), args) for args in wrong)):
+        (fusion,) = fusions(by_hand(lists, **args))
+        assert fusion.lack == "its stored lists do not reproduce its ranking", (lists, args)
 
 
 def test_a_route_of_five_lines_is_fused_again_from_what_it_really_passed_on(engine, monkeypatch):
@@ -363,17 +308,7 @@ def test_a_route_of_five_lines_is_fused_again_from_what_it_really_passed_on(engi
     assert first.lack == ""
     assert [len(ranking) for ranking in first.lists] == [20, 9, 6, 0]
     assert recompute(first, {}) == first.span.hits
-    assert (
-        second.lack == "list 2 was made by the route's own code, not by a step, so the run does not store it"
-    )
-
-
-def test_settings_that_a_step_does_not_have_are_refused():
-    (fusion,) = fusions(by_hand())
-    with pytest.raises(BadInput, match=r"has no 'lam'; it has: k, weights\.0, weights\.1, pool"):
-        recompute(fusion, {"lam": 0.5})
-    with pytest.raises(BadInput, match="RRF k is -1"):
-        recompute(fusion, {"k": -1})
+    assert second.lack.startswith("list 2 was made by the route's own code")
 
 
 def test_a_diversity_step_without_its_scores_says_why_it_cannot_be_tried(engine):
@@ -403,16 +338,8 @@ def test_only_what_parameters_set_can_be_kept(everything):
     with pytest.raises(BadInput, match="from 1 to 1000"):
         as_parameters(route, fusion.span, {"k": 0})
     pair = routes()["step_back"]
-    both = Span(
-        1,
-        None,
-        "fuse",
-        "CHAIN",
-        0,
-        0,
-        {"weights": [1.0, 1.0, 0.5, 0.5]},
-        set_by={"weights.2": "weight", "weights.3": "weight"},
-    )
+    set_by = {"weights.2": "weight", "weights.3": "weight"}
+    both = Span(1, None, "fuse", "CHAIN", 0, 0, {"weights": [1.0, 1.0, 0.5, 0.5]}, set_by=set_by)
     assert as_parameters(pair, both, {"weights.2": 2.0, "weights.3": 2.0}) == {"weight": 2.0}
     assert as_parameters(pair, both, {"weights.2": 2.0}) is None, "the other list would move too"
     assert as_parameters(pair, both, {"weights.3": 2.0}) is None
@@ -457,7 +384,4 @@ def test_the_chart_says_what_it_shows():
         f"{parts[1]:.0%} from search vectors: “how”."
     )
     assert describe_shares([], names) == "No passage has a score that is a sum of parts."
-    assert len(set(colours(fusion))) == 2
-    many = replace(fusion, sources=fusion.sources * 8)
-    assert len(set(colours(many))) == 16
-    assert math.isclose(sum(parts), 1.0)
+    assert len(set(colours(replace(fusion, sources=fusion.sources * 8)))) == 16
