@@ -10,7 +10,7 @@ import streamlit as st
 from core.corpus import catalogue
 from ui.app import corpora, link, opened, opening, say, state, workers
 from ui.app.tabs import tabs
-from ui.corpus import access, add, chunkings, documents, near_duplicates, own_questions, passages
+from ui.corpus import access, add, chunkings, documents, hubs, near_duplicates, own_questions, passages
 from ui.corpus import state as corpus_state
 from ui.your_pipeline import page as pipelines
 
@@ -22,6 +22,7 @@ VIEWS: dict[str, Callable[[str], None]] = {
     "Passages": passages.draw,
     "Chunkings": chunkings.draw,
     "Near-duplicates": near_duplicates.draw,
+    "Hubs": hubs.draw,
     "Access": access.draw,
     "Your pipeline": lambda _: pipelines.draw(),
 }

@@ -20,8 +20,8 @@ from core.domain.program import COMMAND, version
 OK, FAILED, BAD_INPUT = 0, 1, 2
 # name -> module of core.cli that has it under the same name, with an underscore at its end
 OWN = (
-    "ask audit calibrate corpora demo diff doctor fit gaps gate labels matrix models module questions raft "
-    "routes serve sweep traffic"
+    "ask audit calibrate corpora demo diff doctor fit gaps gate hubs labels matrix models module questions "
+    "raft routes serve sweep traffic"
 )
 COMMANDS = {
     **{name: name for name in OWN.split()},

@@ -224,16 +224,16 @@ def calibrate(evidence: EvidenceSigns, labelled: LabelledSet | None, progress: P
     )
 
 
-def known_items(corpus: Corpus) -> list[tuple[str, Passage]]:
-    """Draw sentences to ask, each with its passage, from passages that have more than it."""
-    rows = random.Random(0).sample(range(corpus.size), min(corpus.size, 2 * MOST))
+def known_items(corpus: Corpus, most: int = MOST) -> list[tuple[str, Passage]]:
+    """Draw up to `most` sentences to ask, each with its passage, from passages that have more than it."""
+    rows = random.Random(0).sample(range(corpus.size), min(corpus.size, 2 * most))
     found = []
     for passage in corpus.passages(rows):
         parts = citations.sentences(passage.text)
         usable = [part for part in parts if WORDS[0] <= len(part.split()) <= WORDS[1]]
         if len(parts) > 1 and usable:
             found.append((random.Random(passage.id).choice(usable), passage))
-    return found[:MOST]
+    return found[:most]
 
 
 def clusters(evidence: EvidenceSigns, states: Sequence[QuestionState]) -> list[dict[str, Any]]:

@@ -503,3 +503,16 @@ def test_access_is_tested_in_the_background_and_told_by_route_and_step(visit, re
     assert set(table["Route"]) == {"bm25"}
     assert table["Leaked unfiltered"].max() > 0
     assert table["Leaked filtered"].max() == 0
+
+
+def test_hubs_are_found_in_the_background_and_told_by_search(visit, real, monkeypatch):
+    monkeypatch.setattr(embedder, "load_embedder", lambda *_, **__: HashEmbedder())
+    monkeypatch.setattr(embedder, "embedder_identity", lambda name, _settings: name)
+    app = visit("corpus.py", corpus="shop", tab="Hubs")
+    app.button(key="hubs_start").click().run()
+    build = builds.get("shop hubs")
+    build.wait(60)
+    assert build.error is None
+    app.run()
+    never = build.result["searches"]["words"]["never_count"]
+    assert f"{never} passages are never returned" in shown(app)

@@ -1,0 +1,62 @@
+"""`hubs`: which passages are returned for many questions, and which for none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from core.cli import corpora
+from core.cli.commands import COLUMNS, command
+from core.cli.common import emit, table, warn, working
+from core.corpus import catalogue
+from core.domain import settings
+from core.domain.text import one_line
+from core.engine import engine as engines
+from core.evaluation import access, hubs, sets
+from core.evaluation.spec import option
+from core.evaluation.templating import say
+
+
+@command("hubs")
+def hubs_(
+    corpus: str,
+    questions: tuple[Path, ...] = option((), "As of `eval`, labelled; repeatable.", "FILE"),
+    columns: Mapping[str, str] = COLUMNS,
+) -> None:
+    """List hubs, the passages returned for many questions, and passages never returned, by words and vectors.
+
+    A sentence of each passage is asked, up to 2,000. With labelled questions, those of `--questions` or of
+    the corpus, it also names the relevant passages that hubs keep out of the first 10, and measures what
+    taking the hubs out of the rankings changes.
+    """
+    now = settings.current()
+    source = catalogue.source(corpus, settings=now)
+    corpora.ensure(source, now)
+    engine = engines.shared_engine()
+    opened = engine.corpus(source.name)
+    if questions:
+        found = sets.read(source.name, source.path, split="all", questions=questions, columns=columns)
+        labelled, said = sets.tie(found, opened)
+        warn(said)
+    else:
+        labelled = access.own_questions(opened, source.path)
+    with working() as (bar, stop):
+        document = hubs.find(engine, opened, labelled, progress=bar, cancel=stop)
+    emit(document, _text(document))
+
+
+def _text(document: Mapping[str, Any]) -> str:
+    """Format the hubs of each search for people."""
+    heads = ("returned for", "displaces", "passage", "title")
+    grids = {
+        name: table(
+            heads,
+            [
+                (one["returned"], one["displaces"], one["passage"], one_line(one["title"]))
+                for one in search["hubs"]
+            ],
+        )
+        for name, search in document["searches"].items()
+    }
+    return say("commands.hubs", document, grids)
