@@ -35,12 +35,11 @@ def hubs_(
     corpora.ensure(source, now)
     engine = engines.shared_engine()
     opened = engine.corpus(source.name)
+    labelled = access.own_questions(opened, source.path)
     if questions:
         found = sets.read(source.name, source.path, split="all", questions=questions, columns=columns)
         labelled, said = sets.tie(found, opened)
         warn(said)
-    else:
-        labelled = access.own_questions(opened, source.path)
     with working() as (bar, stop):
         document = hubs.find(engine, opened, labelled, progress=bar, cancel=stop)
     emit(document, _text(document))
