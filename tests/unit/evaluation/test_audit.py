@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
 
@@ -27,6 +28,7 @@ from core.evaluation.experiment_store import opened
 from core.evaluation.outcome import Asked, Outcome, Taken
 from core.evaluation.spec import Spec
 from core.steps.decisions import ways
+from core.store import Store
 from tests.audited import ASKED, FIRED, STEP, Doubt, engine, known_to, labelled_set
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 
@@ -53,8 +55,9 @@ def the_row(figures, step=STEP):
 # --- what is known by hand
 
 
-def test_precision_recall_gain_and_price_are_those_known_by_hand(wary, tmp_path):
-    row = the_row(audited(wary, tmp_path / "out"))
+def test_figures_are_those_known_by_hand_and_can_be_made_again_of_the_folder(wary, tmp_path):
+    figures = audited(wary, tmp_path / "out")
+    row = the_row(figures)
     assert (row["route"], row["n"], row["fired"], row["left_out"]) == ("wary", 8, 5, {})
     assert row["decisions"] == {"search again": 5, "keep": 3}
     found = row["figures"]["recall@10"]
@@ -74,10 +77,6 @@ def test_precision_recall_gain_and_price_are_those_known_by_hand(wary, tmp_path)
         "timed": 5,
     }
     assert row["price"]["seconds"] is not None
-
-
-def test_routes_stand_beside_both_baselines_with_one_planned_comparison(wary, tmp_path):
-    figures = audited(wary, tmp_path / "out")
     assert list(figures["routes"]) == ["hybrid_rrf", "rerank", "wary"]
     row = figures["routes"]["wary"]
     assert row["recall@10"] == pytest.approx(5 / 7)
@@ -88,10 +87,6 @@ def test_routes_stand_beside_both_baselines_with_one_planned_comparison(wary, tm
     assert set(row["against"]) == {"hybrid_rrf", "rerank"}
     assert all("claim" not in figures["routes"][name] for name in ("hybrid_rrf", "rerank"))
     assert "p" not in row["against"]["rerank"]["ndcg@10"], "nobody planned it"
-
-
-def test_every_figure_can_be_made_again_of_the_folder(wary, tmp_path):
-    figures = audited(wary, tmp_path / "out")
     assert audit.read(tmp_path / "out") == json.loads(json.dumps(figures))
     found = audit.read_cases(tmp_path / "out")
     assert decisions.table(found) == figures["decisions"]
@@ -113,10 +108,6 @@ def test_every_figure_can_be_made_again_of_the_folder(wary, tmp_path):
 
 
 def test_the_runs_of_both_ways_are_kept_and_say_what_was_forced(wary, tmp_path):
-    from contextlib import closing
-
-    from core.store import Store
-
     audited(wary, tmp_path / "out")
     case = next(one for one in audit.read_cases(tmp_path / "out") if one.question == "missed")
     with closing(Store(tmp_path / "out" / "runs.sqlite")) as store:
@@ -152,15 +143,6 @@ def test_a_claim_is_a_figure_that_the_baseline_has(wary, tmp_path):
 # --- the declarations
 
 
-def test_pairs_name_decisions_of_their_steps():
-    assert decisions.fires(), "some step declares which of its decisions fire"
-    assert decisions.fires()["act on the grades"][0] == ("knowledge gap", "go on without the web")
-
-
-def test_a_step_is_found_in_what_the_route_hands_its_steps_to(wary):
-    assert decisions.own("wary") == {STEP}
-
-
 def test_what_every_answer_decides_is_no_decision_of_a_loop():
     assert "is the answer in the passages" in decisions.own("hybrid_rrf")
     assert "act on the grades" in decisions.own("crag")
@@ -171,13 +153,11 @@ def test_what_every_answer_decides_is_no_decision_of_a_loop():
         assert "is the answer in the passages" not in decisions.own(route.name)
 
 
-@pytest.mark.parametrize(
-    ("decision", "wanted"),
-    [("search again", (True, "keep")), ("keep", (False, "search again")), ("give up", None)],
-)
-def test_a_decision_is_turned_to_the_other_of_its_pair(wary, decision, wanted):
-    assert decisions.other_way(STEP, decision) == wanted
-    assert decision in ways(Doubt)
+def test_a_decision_is_turned_to_the_other_of_its_pair(wary):
+    wanted = {"search again": (True, "keep"), "keep": (False, "search again"), "give up": None}
+    assert {decision: decisions.other_way(STEP, decision) for decision in ways(Doubt)} == wanted
+    assert decisions.fires()["act on the grades"][0] == ("knowledge gap", "go on without the web")
+    assert decisions.own("wary") == {STEP}
 
 
 @pytest.mark.parametrize("decision", ["replace it by the web", "add the web", "knowledge gap"])
@@ -293,9 +273,8 @@ BEGAN = "2026-01-02T00:00:00.250+00:00"
 OLD, NEW = "2026-01-01T23:59:59+00:00", "2026-01-02T00:00:00+00:00"
 
 
-@pytest.mark.parametrize(
-    ("fired", "quiet", "wanted"),
-    [
+def test_seconds_count_where_what_differs_was_made_now():
+    for fired, quiet, wanted in (
         ([], [], True),  # no model was asked
         ([("a", "")], [], True),
         ([("a", OLD)], [], False),
@@ -304,12 +283,10 @@ OLD, NEW = "2026-01-01T23:59:59+00:00", "2026-01-02T00:00:00+00:00"
         ([("a", ""), ("b", OLD)], [("a", OLD)], False),
         ([("a", ""), ("b", "")], [("a", OLD), ("c", OLD)], False),
         ([("a", ""), ("a", OLD)], [("a", "")], False),  # twice in one
-    ],
-)
-def test_seconds_count_where_what_differs_was_made_now(fired, quiet, wanted):
-    one, other = ([Asked(key, 5.0, made) for key, made in calls] for calls in (fired, quiet))
-    assert timed(one, other, BEGAN) is wanted
-    assert timed(other, one, BEGAN) is wanted
+    ):
+        one, other = ([Asked(key, 5.0, made) for key, made in calls] for calls in (fired, quiet))
+        assert timed(one, other, BEGAN) is wanted, (fired, quiet)
+        assert timed(other, one, BEGAN) is wanted, (fired, quiet)
 
 
 @pytest.mark.parametrize(
@@ -343,19 +320,6 @@ def test_what_is_measured_of_database_queries_is_a_figure_too():
     (row,) = decisions.table(found)
     assert row["figures"]["execution_accuracy"]["gain"]["delta"] == 1.0
     assert row["figures"]["recall@10"]["tied"] == 1, "neither found anything"
-
-
-def test_a_question_that_was_asked_anew_since_counts_once(wary, tmp_path):
-    audited(wary, tmp_path / "out")
-    before = turned_in(tmp_path / "out")
-    journal = tmp_path / "out" / "questions.jsonl"
-    lines = journal.read_text().splitlines(keepends=True)
-    journal.write_text("".join(line for line in lines if json.loads(line).get("question") != "missed"))
-    row = the_row(audited(wary, tmp_path / "out"))
-    after = turned_in(tmp_path / "out")
-    assert row["n"] == 8
-    assert after["missed"].run != before["missed"].run
-    assert all(after[id] == before[id] for id in ASKED if id != "missed")
 
 
 # --- going on, and what is refused
@@ -419,6 +383,15 @@ def test_a_stopped_audit_has_the_figures_of_what_was_asked(wary, tmp_path):
     assert "Stopped before its end" in (tmp_path / "out" / audit.TABLES).read_text()
     assert the_row(audited(wary, tmp_path / "out"))["n"] == 8
     assert len(counting.asked) == 16
+    before = turned_in(tmp_path / "out")  # a question that was asked again since counts once
+    journal = tmp_path / "out" / "questions.jsonl"
+    lines = journal.read_text().splitlines(keepends=True)
+    journal.write_text("".join(line for line in lines if json.loads(line).get("question") != "missed"))
+    row = the_row(audited(wary, tmp_path / "out"))
+    after = turned_in(tmp_path / "out")
+    assert row["n"] == 8
+    assert after["missed"].run != before["missed"].run
+    assert all(after[id] == before[id] for id in ASKED if id != "missed")
 
 
 def test_another_audit_is_not_mixed_in(wary, tmp_path):
@@ -450,14 +423,8 @@ def test_what_cannot_be_audited_is_told_before_anything_is_asked(wary, tmp_path)
     ready = audit.prepare(wary, replace(SPEC, audit=()), labelled_set())
     assert {"crag", "wary"} <= set(ready.plan.routes)
     assert any(one.startswith("confidence is left out: no model") for one in ready.warnings)
-
-
-def test_a_route_without_decisions_says_so(wary):
     ready = audit.prepare(wary, replace(SPEC, audit=("bm25", "wary")), labelled_set())
     assert "bm25: no decision of its own to turn" in ready.warnings
-
-
-def test_questions_without_a_passage_but_with_an_answer_can_be_audited(wary):
     golds = tuple(
         Question(q.id, q.query, answers=("days",), answerable=True) for q in labelled_set().questions
     )
@@ -492,7 +459,7 @@ def call(wary, tmp_path, monkeypatch, capsys):
     return run
 
 
-def test_the_command_writes_figures_on_stdout_and_progress_on_stderr(call, tmp_path):
+def test_the_command_writes_figures_on_stdout_and_keeps_them_for_the_page(call, tmp_path):
     out = tmp_path / "out"
     args = ("--routes", "wary", "--queries", "7", "--seed", "3", "--answers", "none", "--out", out, "--json")
     code, told, err = call(*args)
@@ -509,16 +476,12 @@ def test_the_command_writes_figures_on_stdout_and_progress_on_stderr(call, tmp_p
     assert code == 0
     assert STEP in told
     assert "audit.md" in told
-
-
-def test_the_command_keeps_its_results_for_the_page_where_no_folder_is_named(call, tmp_path):
     assert call("--routes", "wary", "--answers", "none", "--json")[0] == 0
     assert (tmp_path / "home" / "evaluations" / "audit-tiny" / audit.AUDIT).is_file()
 
 
-@pytest.mark.parametrize(
-    ("args", "told"),
-    [
+def test_bad_input_is_one_line(call):
+    for args, told in (
         (("--queries", "0"), "--queries"),
         (("--routes", "nope"), "unknown route 'nope'"),
         (("--baseline", "nope"), "unknown route 'nope'"),
@@ -526,13 +489,11 @@ def test_the_command_keeps_its_results_for_the_page_where_no_folder_is_named(cal
         (("--mode", "plain"), "has no questions of mode 'plain'"),
         (("--split", "dev"), "there are: test, all"),
         (("--parameter", "dense.k=1"), "not one of the chosen routes"),
-    ],
-)
-def test_bad_input_is_one_line(call, args, told):
-    code, out, err = call("--routes", "wary", *args)
-    assert (code, out) == (2, "")
-    (line,) = err.splitlines()
-    assert told in line
+    ):
+        code, out, err = call("--routes", "wary", *args)
+        assert (code, out) == (2, "")
+        (line,) = err.splitlines()
+        assert told in line
 
 
 @pytest.mark.parametrize(("after", "times"), [(0, 1), (3, 1), (3, 2)])

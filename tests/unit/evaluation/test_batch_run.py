@@ -18,7 +18,6 @@ from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.tuning import batch_run as module
 from core.evaluation.tuning.batch_run import (
     SHOWN,
-    BatchRun,
     after,
     base,
     begun,
@@ -27,7 +26,6 @@ from core.evaluation.tuning.batch_run import (
     seconds,
     survey,
 )
-from core.routes.registry import routes
 from core.store import Store
 from tests.fakes import FakeEngine, ScriptedLLM
 
@@ -65,7 +63,7 @@ def test_every_question_is_asked_and_nothing_is_stored(engine):
     assert not any(isinstance(job, Job) for job in module.jobs.known())
 
 
-def test_equal_surveys_are_one_and_others_are_not(engine):
+def test_equal_surveys_are_one_and_errors_end_one(engine, monkeypatch):
     first = survey(engine, "tiny", {"bm25": {}})
     assert first.wait(20)
     assert survey(engine, "tiny", {"bm25": {"engine": "bm25s"}}) is first, "the default by name"
@@ -77,13 +75,13 @@ def test_equal_surveys_are_one_and_others_are_not(engine):
         != survey(engine, "tiny", {"hybrid_rrf": {}}).name
     )
 
+    def broken(*_):
+        raise Unavailable("the index is gone")
 
-def test_only_some_are_remembered(engine):
-    first = survey(engine, "tiny", {"hybrid_rrf": {"k": 1}})
-    for k in range(2, BatchRun.kept + 2):
-        assert survey(engine, "tiny", {"hybrid_rrf": {"k": k}}).wait(20)
-    assert begun(engine, "tiny", {"hybrid_rrf": {"k": 1}}) is None
-    assert first.wait(20)
+    monkeypatch.setattr(type(engine), "start", broken)
+    found = survey(engine, "tiny", {"dense": {}})
+    assert found.wait(20)
+    assert (found.error, found.complete) == ("the index is gone", False)
 
 
 def test_it_can_be_stopped_and_begun_again(engine, monkeypatch):
@@ -110,17 +108,7 @@ def test_it_can_be_stopped_and_begun_again(engine, monkeypatch):
     assert again.complete
 
 
-def test_what_ends_it_is_told(engine, monkeypatch):
-    def broken(*_):
-        raise Unavailable("the index is gone")
-
-    monkeypatch.setattr(type(engine), "start", broken)
-    found = survey(engine, "tiny", {"dense": {}})
-    assert found.wait(20)
-    assert (found.error, found.complete) == ("the index is gone", False)
-
-
-def test_routes_that_may_ask_a_model_are_refused_with_the_command(engine):
+def test_routes_that_may_ask_a_model_and_corpora_without_labels_are_refused(engine, monkeypatch):
     with pytest.raises(
         BadInput, match=r"rewrite may call a language model .* python -m core eval tiny --routes"
     ):
@@ -131,8 +119,6 @@ def test_routes_that_may_ask_a_model_are_refused_with_the_command(engine):
     with pytest.raises(Unavailable, match="contextual cannot run"):
         survey(engine, "tiny", {"contextual": {}})
 
-
-def test_a_corpus_without_labels_says_how_to_get_some(engine, monkeypatch):
     def none(*_, **__):
         raise BadInput("nothing there")
 
@@ -224,10 +210,3 @@ def test_no_difference_is_shown_where_nothing_changes():
     assert not any(change.shown for change in compare(same, few))  # of few questions any other may lose
     alone = {"0": same["0"]}
     assert compare(same, alone)[0].interval == (-1.0, 1.0)
-
-
-def test_no_route_is_surveyed_that_declares_to_ask(engine):
-    for route in routes().values():
-        if route.asks():
-            with pytest.raises(BadInput):
-                module.check(engine, "tiny", {route.name: {}})

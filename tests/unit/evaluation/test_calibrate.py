@@ -47,19 +47,8 @@ def choose(cases, *rule):
 
 
 def target(cases, acts="from", shipped=0.5, **more):
-    return Target(
-        "r",
-        "grade",
-        "high",
-        "question",
-        "it trusts",
-        "there is one",
-        acts,
-        True,
-        cases=tuple(cases),
-        stored={shipped: len(cases)},
-        **more,
-    )
+    names = ("r", "grade", "high", "question", "it trusts", "there is one", acts, True)
+    return Target(*names, cases=tuple(cases), stored={shipped: len(cases)}, **more)
 
 
 def both(cases):
@@ -93,30 +82,12 @@ def test_a_wanted_value_that_is_not_reached_is_told():
         choose(HAND, "from", "precision")
 
 
-def by_definition(cases, acts, at):
-    """Every objective at a threshold, counted; None where it is not defined."""
-    both = [((one.score >= at) == (acts == "from"), one.positive == (acts == "from")) for one in cases]
-    tp, fp, fn, tn = (
-        both.count(pair) for pair in ((True, True), (True, False), (False, True), (False, False))
-    )
-    return {
-        "precision": tp / (tp + fp) if tp + fp else None,
-        "recall": tp / (tp + fn),
-        "f1": 2 * tp / (2 * tp + fp + fn),
-        "balanced accuracy": (tp / (tp + fn) + tn / (tn + fp)) / 2,
-    }
-
-
 def by_scikit_learn(cases, acts, at):
     acted = [(one.score >= at) == (acts == "from") for one in cases]
     right = [one.positive == (acts == "from") for one in cases]
-    precision, recall, f1, _ = precision_recall_fscore_support(
-        right, acted, average="binary", pos_label=True, zero_division=np.nan
-    )
+    rates = precision_recall_fscore_support(right, acted, average="binary", zero_division=np.nan)[:3]
     return {
-        "precision": precision,
-        "recall": recall,
-        "f1": f1,
+        **dict(zip(("precision", "recall", "f1"), rates, strict=True)),
         "balanced accuracy": balanced_accuracy_score(right, acted),
     }
 
@@ -125,10 +96,10 @@ def by_brute_force(cases, acts, objective, wanted):
     """The best value over every threshold there is: at each score, and above all."""
     found = []
     for at in [*sorted({one.score for one in cases}), math.inf]:
-        values = by_definition(cases, acts, at)
+        values = by_scikit_learn(cases, acts, at)
         other = {"precision": "recall", "recall": "precision"}.get(objective, objective)
-        if wanted is None or (values[objective] is not None and values[objective] >= wanted - 1e-12):
-            found.append(values[other] or 0.0)
+        if wanted is None or values[objective] >= wanted - 1e-12:
+            found.append(np.nan_to_num(values[other]))
     return max(found, default=None)
 
 
@@ -146,9 +117,8 @@ def test_the_threshold_is_the_best_of_all(pairs, acts, objective, wanted):
         return
     counts = counts_at(cases, acts, at)[1].sum(axis=0)
     theirs = by_scikit_learn(cases, acts, at)
-    for name, value in by_definition(cases, acts, at).items():
-        assert rate(counts, name) == pytest.approx(theirs[name], nan_ok=True)
-        assert theirs[name] == pytest.approx(math.nan if value is None else value, nan_ok=True)
+    for name, value in theirs.items():
+        assert rate(counts, name) == pytest.approx(value, nan_ok=True)
     other = {"precision": "recall", "recall": "precision"}.get(objective, objective)
     assert np.nan_to_num(rate(counts, other)) == pytest.approx(best)
     if wanted is not None:
@@ -183,7 +153,7 @@ def test_what_a_threshold_is_worth_agrees_with_scikit_learn(pairs, at, acts):
         assert found.of["f1"].value == pytest.approx(theirs["f1"])
 
 
-def test_intervals_are_those_of_scipy_by_question():
+def test_intervals_are_those_of_scipy_by_question_and_need_values():
     draw = np.random.default_rng(5)
     cases = [
         Judged(f"q{n // 3}", float(score), bool(draw.random() < score))
@@ -198,13 +168,16 @@ def test_intervals_are_those_of_scipy_by_question():
     ranges = bootstrap((np.arange(30),), precision, method="percentile", rng=1, batch=500).confidence_interval
     assert found.of["precision"].interval == pytest.approx((ranges.low, ranges.high), abs=0.02)
     assert found.of["precision"].interval[0] < found.of["precision"].value < found.of["precision"].interval[1]
-
-
-def test_where_few_resamples_have_a_value_there_is_no_interval():
-    cases = judged([(0.9, True), *((0.1, n % 2 == 0) for n in range(20))])
-    found = worth(cases, "from", 0.5)
+    found = worth(judged([(0.9, True), *((0.1, n % 2 == 0) for n in range(20))]), "from", 0.5)
     assert found.of["precision"].value == 1.0
     assert found.of["precision"].interval is None  # a third of the resamples act on nothing
+    found = worth([Judged("q", 0.1, False), Judged("q", 0.9, True)], "from", 0.5)
+    assert (found.of["precision"].value, found.of["precision"].interval) == (1.0, None)
+    drawn = np.arange(100.0)
+    drawn[:5] = np.nan
+    assert _interval(drawn) == pytest.approx(tuple(np.percentile(drawn[5:], [2.5, 97.5])))
+    drawn[5] = np.nan
+    assert _interval(drawn) is None
 
 
 def test_p_is_that_of_all_exchanges():
@@ -269,12 +242,21 @@ def test_a_calibration_in_words():
     assert "two halves" in halves(calibrate(whole(), replace(PARTS, made=True), "f1"))
     assert "From this threshold on, it trusts. That is correct if there is one." in about(whole())
     assert "unless there is one" in about(target(HAND, acts="below"))
+    found = calibrate(whole(shipped=0.68), PARTS, "f1")
+    assert "have the same F1" in in_words(found)
+    assert not found.shown
+    found = calibrate(whole(shipped=0.72), PARTS, "f1")  # differs for one question
+    assert "No difference found" in in_words(found)
+    one = target(HAND, left_out={"why": 3})
+    assert left_out(one, 10) == (
+        "Excluded: 2 questions: the route failed or did not take this step; 3 questions: why."
+    )
+    assert left_out(target(HAND), 8) == ""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("interval", "p", "shown"),
-    [
+def test_a_difference_is_shown_by_its_interval_and_by_p_below_five_percent():
+    found = calibrate(whole(), PARTS, "f1")
+    for interval, p, shown in (
         ((0.1, 0.4), 0.049, True),
         ((-0.4, -0.1), 0.049, True),
         ((0.1, 0.4), 0.05, False),
@@ -283,61 +265,31 @@ def test_a_calibration_in_words():
         ((-0.4, 0.0), 0.01, False),
         ((-0.1, 0.4), 0.01, False),
         (None, 0.01, False),
-    ],
-)
-def test_a_difference_is_shown_by_its_interval_and_by_p_below_five_percent(interval, p, shown):
-    found = calibrate(whole(), PARTS, "f1")
-    assert replace(found, difference=Measured(0.2, interval), p=p).shown is shown
-
-
-def test_one_question_has_no_interval_however_many_its_cases():
-    found = worth([Judged("q", 0.1, False), Judged("q", 0.9, True)], "from", 0.5)
-    assert (found.of["precision"].value, found.of["precision"].interval) == (1.0, None)
-
-
-def test_an_interval_needs_a_value_in_nineteen_of_twenty_resamples():
-    drawn = np.arange(100.0)
-    drawn[:5] = np.nan
-    assert _interval(drawn) == pytest.approx(tuple(np.percentile(drawn[5:], [2.5, 97.5])))
-    drawn[5] = np.nan
-    assert _interval(drawn) is None
-
-
-def test_one_that_is_no_better_says_so():
-    found = calibrate(whole(shipped=0.68), PARTS, "f1")
-    assert "have the same F1" in in_words(found)
-    assert not found.shown
-    found = calibrate(whole(shipped=0.72), PARTS, "f1")  # differs for one question
-    assert "No difference found" in in_words(found)
+    ):
+        assert replace(found, difference=Measured(0.2, interval), p=p).shown is shown, (interval, p)
 
 
 def test_too_few_cases_are_refused_with_their_number():
-    few = target(
-        [
-            *judged([(n / 10, n > 6) for n in range(10)], "d"),
-            *judged([(n / 10, n > 4) for n in range(10)], "t"),
-        ]
-    )
+    few = [
+        *judged([(n / 10, n > 6) for n in range(10)], "d"),
+        *judged([(n / 10, n > 4) for n in range(10)], "t"),
+    ]
     with pytest.raises(
         BadInput, match="the questions to choose on have 3 questions where there is one; at leas"
     ):
-        calibrate(few, PARTS, "f1")
+        calibrate(target(few), PARTS, "f1")
     with pytest.raises(BadInput, match="the held-out questions have 3 questions"):
-        calibrate(few, Split(PARTS.held_out, PARTS.chosen_on, "by hand"), "f1")
-
-
-def test_what_is_left_out_is_counted():
-    one = target(HAND, left_out={"why": 3})
-    assert left_out(one, 10) == (
-        "Excluded: 2 questions: the route failed or did not take this step; 3 questions: why."
-    )
-    assert left_out(target(HAND), 8) == ""
+        calibrate(target(few), Split(PARTS.held_out, PARTS.chosen_on, "by hand"), "f1")
 
 
 @given(cases_, st.sampled_from(["from", "below"]))
 def test_curves_are_the_worth_at_each_of_their_thresholds(pairs, acts):
     cases = judged(pairs)
     found = curve(cases, acts)
+    figure = calibration_curves({"dev": found}, {"shipped": 0.5, "chosen": 0.65}, "<b>")
+    assert len(figure.data) == (0 if found is None else 2)
+    assert [one.text for one in figure.layout.annotations] == ["shipped 0.5", "chosen 0.65"]
+    assert "<b>" not in figure.layout.xaxis.title.text
     if found is None:
         assert not any(one.positive == (acts == "from") for one in cases)
         return
@@ -354,12 +306,3 @@ def test_only_probabilities_are_held_against_shares():
     assert found.n == 40
     assert "expected calibration error" in reliability_in_words(whole())
     assert reliable(target([Judged("q", 1.2, True)]), [Judged("q", 1.2, True)]) is None
-
-
-def test_the_chart_marks_both_thresholds():
-    figure = calibration_curves(
-        {"dev": curve(HAND, "from"), "held out": None}, {"shipped": 0.5, "chosen": 0.65}, "<b>"
-    )
-    assert [one.name for one in figure.data] == ["precision, dev", "recall, dev"]
-    assert [one.text for one in figure.layout.annotations] == ["shipped 0.5", "chosen 0.65"]
-    assert "<b>" not in figure.layout.xaxis.title.text

@@ -65,6 +65,8 @@ def test_grades_count_by_question_for_both_thresholds_and_by_passage():
     assert (targets["high:question"].acts, targets["low:question"].acts) == ("from", "below")
     assert pairs(targets["high:passage"]) == [(0.4, True), (0.7, False)]  # background is not relevant
     assert targets["high:passage"].left_out == {NO_GRADE: 1}
+    span = graded({"p": 0.4})  # its own numbers do not give this decision
+    assert not one(result("crag", replace(span, output=replace(span.output, decision="correct")))).targets
 
 
 def test_questions_that_labels_say_nothing_of_are_left_out():
@@ -74,12 +76,6 @@ def test_questions_that_labels_say_nothing_of_are_left_out():
     assert got["high:question"].left_out == {UNLABELLED: 1}
     assert got["high:passage"].left_out == {UNLABELLED: 2}
     assert got["high:question"].stored == {0.5: 2}
-
-
-def test_a_grading_whose_own_numbers_do_not_give_its_decision_is_none():
-    span = graded({"p": 0.4})
-    output = replace(span.output, decision="correct")
-    assert not one(result("crag", replace(span, output=output))).targets
 
 
 def test_the_mean_of_the_first_round_is_on_its_own_scale():
@@ -119,23 +115,14 @@ def test_copied_answers_have_a_floor_that_is_no_setting():
 def sure(text, score, threshold=0.9):
     ways = ("answer without retrieval", "retrieve")
     output = Decision(ways[score < threshold], ways, "", score, threshold)
+    args, links = {"threshold": threshold}, (Link("unaided", 1, 1),)
     return (
         Span(1, None, "answer without searching", "LLM", 0, 1, {}, Written(text, unaided=True)),
-        Span(
-            2,
-            None,
-            "decide by confidence",
-            "EVALUATOR",
-            0,
-            1,
-            {"threshold": threshold},
-            output,
-            links=(Link("unaided", 1, 1),),
-        ),
+        Span(2, None, "decide by confidence", "EVALUATOR", 0, 1, args, output, links=links),
     )
 
 
-def test_confidence_is_right_where_the_unaided_answer_is():
+def test_confidence_is_right_where_the_unaided_answer_is_and_what_cannot_be_judged_is_told():
     (target,) = one(result("confidence", *sure("It is Paris.", 0.95))).targets
     assert (pairs(target), target.shipped) == ([(0.95, True)], 0.9)
     (target,) = one(result("confidence", *sure("It is Rome.", 0.3))).targets
@@ -146,9 +133,6 @@ def test_confidence_is_right_where_the_unaided_answer_is():
     got = one(result("confidence", answer, replace(decided, links=())))
     assert not got.targets, "it was not decided on that answer"
     assert list(got.unjudged) == [("confidence", "decide by confidence")]
-
-
-def test_a_decision_that_labels_cannot_judge_is_told():
     output = Decision("retrieve", ("retrieve", "no retrieval"), "", 0.8, 0.5)
     got = one(result("r", Span(1, None, "look it up?", "EVALUATOR", 0, 1, {}, output)))
     told_ = "labels do not say when “retrieve” is right and when “no retrieval”"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
+from core import api
 from core.backends import embedder as embedders
 from core.cli import main
 from core.corpus import catalogue, index, variants
@@ -29,17 +31,19 @@ from tests import realistic
 from tests.fakes import HashEmbedder
 
 FILL = "Other things are said here that nobody asks about. "
+NAMES = ("returns", "refund", "customs", "damage", "gift", "invoice")
+RULES = {name: f"The {name} rule is {number} days." for number, name in enumerate(NAMES, 3)}
 DOCS = {
-    f"{name}.md": f"# {name.title()}\n\n{FILL * 4}\n\n## Rule\n\nThe {name} rule is {number} days. {FILL * 3}"
-    for number, name in enumerate(("returns", "refund", "customs", "damage", "gift", "invoice"), 3)
+    f"{name}.md": f"# {name.title()}\n\n{FILL * 4}\n\n## Rule\n\n{rule} {FILL * 3}"
+    for name, rule in RULES.items()
 }
 QUOTED = [
     {
         "id": f"q-{name}",
         "text": f"What is the {name} rule?",
-        "relevant": [{"doc": f"{name}.md", "quote": f"The {name} rule is {number} days.", "grade": 3}],
+        "relevant": [{"doc": f"{name}.md", "quote": rule, "grade": 3}],
     }
-    for number, name in enumerate(("returns", "refund", "customs", "damage", "gift", "invoice"), 3)
+    for name, rule in RULES.items()
 ]
 
 
@@ -120,8 +124,6 @@ def test_the_same_labelled_text_is_measured_over_each(engine, folder, questions,
 
 def test_the_figures_are_those_of_the_characters_in_the_rankings(engine, folder, questions, tmp_path):
     """Coverage of small budgets, again from the saved run: words counted one by one."""
-    import re
-
     built(engine, folder)
     measuring.perform(engine, measuring.prepare(engine, spec(questions)), out=tmp_path / "out")
     values, places = report.read_questions(tmp_path / "out")
@@ -143,50 +145,35 @@ def test_the_figures_are_those_of_the_characters_in_the_rankings(engine, folder,
         assert values["shop@100"]["bm25"][question]["coverage@250"] == pytest.approx(expected, abs=1e-6)
 
 
-def test_differences_are_paired_and_one_holm_family():
+def table(**of):
+    """Measured values of routes by chunking, which differ in coverage alone: chunking -> route -> values."""
     row = dict.fromkeys(METRICS, 0.0)
-    values = {
-        name: {
-            route: {f"q{n}": {**row, COVERAGE: base + (n % 3) / 10} for n in range(30)}
-            for route, base in (("a", start), ("b", 0.2))
+    return {
+        name.replace("_", "@"): {
+            route: {f"q{n}": {**row, COVERAGE: value} for n, value in enumerate(values)}
+            for route, values in by.items()
         }
-        for name, start in (("s", 0.3), ("s@1", 0.6), ("s@2", 0.3))
+        for name, by in of.items()
     }
+
+
+def test_differences_are_paired_and_one_holm_family():
+    low, high, other = ([base + (n % 3) / 10 for n in range(30)] for base in (0.3, 0.6, 0.2))
+    values = table(s={"a": low, "b": other}, s_1={"a": high, "b": other}, s_2={"a": low, "b": other})
     found = report.table(values, "s", COVERAGE)
     better = found["routes"]["a"]["s@1"]["vs_base"]
     assert better["delta"] == pytest.approx(0.3)
     assert better["verdict"] == "better"
-    family = comparison.family(
-        {
-            (route, name): [
-                v - w
-                for v, w in zip(
-                    (q[COVERAGE] for q in values[name][route].values()),
-                    (q[COVERAGE] for q in values["s"][route].values()),
-                    strict=True,
-                )
-            ]
-            for route in "ab"
-            for name in ("s@1", "s@2")
-        }
-    )
-    assert better["p_holm"] == family["a", "s@1"]["p_holm"]
+    apart = {("a", "s@1"): [0.3] * 30, ("a", "s@2"): [0.0] * 30, ("b", "s@1"): [0.0] * 30}
+    family = comparison.family({**apart, ("b", "s@2"): [0.0] * 30})
+    assert better["p_holm"] == pytest.approx(family["a", "s@1"]["p_holm"])
     assert found["best"]["a"] == {"chunking": "s@1", "verdict": "better"}
     assert found["best"]["b"]["chunking"] == "s", "of equals the one in use"
     assert found["mean"]["s@1"][COVERAGE] == pytest.approx((0.6 + 0.2) / 2 + 0.1)
-    figures = {**found, "budget": 1000}
-    said = report.findings(figures)
+    said = report.findings({**found, "budget": 1000})
     assert said[0].startswith("The mean of the routes: s@1 beats s by 0.150")
     assert said[2] == "b: no chunking covers more than s as it is."
-
-
-def test_a_best_that_is_not_shown_is_told_so():
-    row = dict.fromkeys(METRICS, 0.0)
-    values = {
-        name: {"a": {f"q{n}": {**row, COVERAGE: value} for n, value in enumerate(found)}}
-        for name, found in (("s", [0.5, 0.1, 0.9, 0.4]), ("s@1", [0.4, 0.9, 0.5, 0.6]))
-    }
-    found = report.table(values, "s", COVERAGE)
+    found = report.table(table(s={"a": [0.5, 0.1, 0.9, 0.4]}, s_1={"a": [0.4, 0.9, 0.5, 0.6]}), "s", COVERAGE)
     assert found["mean"] is None
     assert found["best"]["a"] == {"chunking": "s@1", "verdict": "no difference shown"}
     (said,) = report.findings(found)
@@ -268,25 +255,18 @@ def test_two_readings_of_a_source_are_compared_on_the_same_words(engine, folder,
     assert places["shop@pdf-kreuzberg"]["columns"] == list(there["columns"])
 
 
-@pytest.mark.parametrize(
-    ("entries", "told"),
-    [
+def test_a_set_that_cannot_be_measured_says_why(engine, folder, questions, tmp_path):
+    built(engine, folder)
+    path = tmp_path / "q.jsonl"
+    for entries, told in (
         ([], "none of its 1 questions has labelled text"),
         ([{"doc": "gift.md", "grade": 1}], "none of its 1 questions has labelled text"),
         ([{"doc": "gone.md"}], "has no document 'gone.md'"),
         ([{"doc": "gift.md", "quote": "never written"}], "lacks the quote"),
-    ],
-)
-def test_a_set_that_cannot_be_measured_says_why(engine, folder, tmp_path, entries, told):
-    built(engine, folder)
-    path = tmp_path / "q.jsonl"
-    path.write_text(json.dumps({"id": "q1", "text": "gift rule", "relevant": entries}))
-    with pytest.raises(BadInput, match=told):
-        measuring.prepare(engine, spec(path))
-
-
-def test_a_route_that_cannot_run_over_a_chunking_is_told_with_the_way(engine, folder, questions):
-    built(engine, folder)
+    ):
+        path.write_text(json.dumps({"id": "q1", "text": "gift rule", "relevant": entries}))
+        with pytest.raises(BadInput, match=told):
+            measuring.prepare(engine, spec(path))
     with pytest.raises(Unavailable, match=r"parent cannot run over shop: .*--with children"):
         measuring.prepare(engine, replace(spec(questions), routes=("parent",)))
 
@@ -313,6 +293,10 @@ def test_it_goes_on_where_it_was_stopped_and_mixes_nothing(engine, folder, quest
         measuring.perform(engine, other, out=out)
     assert report.read(out)["chunkings"].keys() == whole["chunkings"].keys()
     assert all(a <= b for a, b in pairwise(again))
+    for damaged, read in ((report.FIGURES, report.read), (report.QUESTIONS, report.read_questions)):
+        (out / damaged).write_text("{")
+        with pytest.raises(BadInput, match="damaged"):
+            read(out)
 
 
 def test_it_runs_in_the_background_and_is_resumed_by_name(engine, folder, questions):
@@ -324,15 +308,6 @@ def test_it_runs_in_the_background_and_is_resumed_by_name(engine, folder, questi
     again = background.resume(engine, "both")
     assert again.wait(60)
     assert again.error is None
-
-
-def test_a_damaged_report_is_bad_input(tmp_path):
-    assert report.read(tmp_path) is None
-    (tmp_path / report.FIGURES).write_text("{")
-    with pytest.raises(BadInput, match="damaged"):
-        report.read(tmp_path)
-    with pytest.raises(BadInput, match="damaged"):
-        report.read_questions(tmp_path)
 
 
 def test_the_commands_keep_their_contract(engine, folder, questions, call):
@@ -373,20 +348,8 @@ def test_a_route_that_failed_too_often_over_a_chunking_is_said_first(
     built(engine, folder, "100")
     own = tmp_path / "own.py"
     own.write_text("def search(query, k):\n    raise RuntimeError('no such service')\n")
-    asked = (
-        "eval",
-        "shop",
-        "--questions",
-        questions,
-        "--routes",
-        "bm25",
-        "--route",
-        f"mine={own}:search",
-        "--chunkings",
-        "100",
-        "--out",
-        tmp_path / "out",
-    )
+    asked = ("eval", "shop", "--questions", questions, "--routes", "bm25", "--route", f"mine={own}:search")
+    asked += ("--chunkings", "100", "--out", tmp_path / "out")
     code, out, err = call(*asked)
     assert code == 1, err
     assert out.startswith("FAILED: mine over shop failed on 6 of 6 questions")
@@ -398,8 +361,6 @@ def test_a_route_that_failed_too_often_over_a_chunking_is_said_first(
 
 
 def test_from_python_it_is_a_table(engine, folder, questions):
-    from core import api
-
     built(engine, folder)
     made = api.evaluate(
         "shop", ["bm25", "dense"], questions=questions, chunkings="all", keep="py", progress=False
@@ -426,9 +387,9 @@ def test_a_refresh_of_the_source_refreshes_its_chunkings(engine, folder, call):
     assert {one.state for one in catalogue.known(engine.settings)} == {"ready"}
 
 
-@pytest.mark.parametrize(
-    ("args", "told"),
-    [
+def test_what_cannot_be_is_one_clear_error(engine, folder, call):
+    index.build(None, folder, settings=engine.settings)
+    for args, told in (
         (("index", "shop", "--chunkings", "100,colour"), "unknown chunking 'colour'; give a size"),
         (("index", "shop", "--chunkings", "10"), "chunk size 10 must be from 50"),
         (("index", "shop", "--remove-chunkings", "300"), "no index of shop@300; there are: none"),
@@ -439,10 +400,7 @@ def test_a_refresh_of_the_source_refreshes_its_chunkings(engine, folder, call):
         (("eval", "shop", "--chunkings", "700"), "is cut as 700 itself"),
         (("eval", "gone", "--chunkings", "all"), "unknown corpus 'gone'"),
         (("eval", "shop", "--chunkings", "100", "--run", "a=b.run"), "cannot be combined with --chunkings"),
-    ],
-)
-def test_what_cannot_be_is_one_clear_error(engine, folder, call, args, told):
-    index.build(None, folder, settings=engine.settings)
-    code, out, err = call(*args)
-    assert (code, out) == (2, "")
-    assert told in err.splitlines()[-1]
+    ):
+        code, out, err = call(*args)
+        assert (code, out) == (2, "")
+        assert told in err.splitlines()[-1]

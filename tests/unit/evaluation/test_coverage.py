@@ -115,12 +115,6 @@ def test_text_that_comes_again_costs_tokens_and_gains_nothing() -> None:
     )
 
 
-def test_nothing_returned_covers_nothing() -> None:
-    found = measures([("a", 0, 10)], [])
-    assert found is not None
-    assert set(found.values()) == {0.0}
-
-
 def test_the_last_passage_counts_as_far_as_the_budget_reaches() -> None:
     labelled, ranking = [("a", 900, 1100)], [("b", 0, 900), ("a", 900, 1300)]
     found = measures(labelled, ranking)

@@ -23,6 +23,7 @@ from core.evaluation.diff.questions import (
     depth_of,
     questions_diff,
 )
+from core.evaluation.experiment_store import opened
 from tests.released import evaluation, failed, figures_of, labelled, outcome
 
 
@@ -40,17 +41,8 @@ def test_a_question_breaks_where_its_passage_leaves_the_first_ten(tmp_path):
     before = made(tmp_path / "a", [1, 10, 10, None, "failed", 3, "failed", 2])
     after = made(tmp_path / "b", [10, None, 1, 4, 1, "failed", "failed", 2])
     (route,) = evaluations_diff(before, after).routes
-    changes = [one.change for one in route.questions.questions]
-    assert changes == [
-        "unchanged",
-        "broken",
-        "unchanged",
-        "fixed",
-        "fixed",
-        "broken",
-        "unchanged",
-        "unchanged",
-    ]
+    of = {change: [one.id for one in route.questions.of(change)] for change in ("broken", "fixed")}
+    assert of == {"broken": ["q1", "q5"], "fixed": ["q3", "q4"]}
     broken = by_id(route.questions)["q1"]
     assert (broken.decisive.passage, broken.decisive.before, broken.decisive.after) == ("gold", 10, None)
     # a hand-made evaluation keeps no trace: nothing is inferred
@@ -65,15 +57,6 @@ def test_a_question_breaks_where_its_passage_leaves_the_first_ten(tmp_path):
         "failed on 2 questions before and 2 after" in one
         for one in evaluations.summary(evaluations_diff(before, after), route)
     )
-
-
-def test_the_depth_is_that_of_the_metric(tmp_path):
-    before, after = made(tmp_path / "a", [3, 3]), made(tmp_path / "b", [7, 3])
-    assert not evaluations_diff(before, after).routes[0].questions.of("broken")
-    found = evaluations_diff(before, after, metric="precision@5")
-    assert [one.id for one in found.routes[0].questions.of("broken")] == ["q0"]
-    assert found.routes[0].questions.questions[0].decisive.after == 7
-    assert [depth_of(one) for one in ("ndcg@10", "recall@100", "map")] == [10, 100, 10]
 
 
 class Hand:
@@ -163,30 +146,26 @@ def test_the_other_way_round_everything_is_mirrored_and_it_counts_like_recall(th
         assert {p.passage for p in question.lost} == {p.passage for p in mirrored.gained}
 
 
-@pytest.mark.parametrize(("fixed", "broken"), [(0, 0), (5, 0), (3, 9), (8, 8), (40, 61), (1, 0)])
-def test_mcnemar_is_exact(fixed, broken):
+def test_mcnemar_is_exact():
     def some(change, count):
         return [QuestionDiff(f"{change}{n}", "", "", change, 1, (), (), ("ok", "ok")) for n in range(count)]
 
-    found = QuestionsDiff((*some("fixed", fixed), *some("broken", broken), *some("unchanged", 4)), LeftOut())
-    n, least = fixed + broken, min(fixed, broken)
-    by_hand = min(1.0, 2 * sum(math.comb(n, k) for k in range(least + 1)) / 2**n)
-    assert mcnemar(found) == pytest.approx(by_hand)
+    for fixed, broken in ((0, 0), (5, 0), (3, 9), (8, 8), (40, 61), (1, 0)):
+        found = (*some("fixed", fixed), *some("broken", broken), *some("unchanged", 4))
+        n, least = fixed + broken, min(fixed, broken)
+        by_hand = min(1.0, 2 * sum(math.comb(n, k) for k in range(least + 1)) / 2**n)
+        assert mcnemar(QuestionsDiff(found, LeftOut())) == pytest.approx(by_hand)
 
 
 def test_questions_that_differ_are_left_out_and_counted(tmp_path):
     before = made(tmp_path / "a", [1, 1, 1, 1, 1])
     asked = labelled(5, texts=("question 0", "another text"))
+    qrels = {id: {"gold": 1} for id in ("q0", "q1", "q9")} | {
+        "q2": {"other1": 1},
+        "q3": {"gold": 1, "other0": 1},
+    }
     asked = replace(
-        asked,
-        questions=(*asked.questions[:4], replace(asked.questions[4], id="q9")),
-        qrels={
-            "q0": {"gold": 1},
-            "q1": {"gold": 1},
-            "q2": {"other1": 1},
-            "q3": {"gold": 1, "other0": 1},
-            "q9": {"gold": 1},
-        },
+        asked, questions=(*asked.questions[:4], replace(asked.questions[4], id="q9")), qrels=qrels
     )
     after = made(tmp_path / "b", [None, None, None, None, None], asked=asked, more={"fingerprint": "f2" * 8})
     found = evaluations_diff(before, after)
@@ -208,6 +187,11 @@ def test_routes_are_paired_by_name_or_as_given(tmp_path):
     ranks = {"bm25": [outcome(1), outcome(2)], "dense": [outcome(None), outcome(1)]}
     both = evaluation(tmp_path / "a", ranks)
     assert [one.before for one in evaluations_diff(both, both).routes] == ["bm25", "dense"]
+    before, after = made(tmp_path / "c", [3, 3]), made(tmp_path / "d", [7, 3])
+    assert not evaluations_diff(before, after).routes[0].questions.of("broken")
+    found = evaluations_diff(before, after, metric="precision@5")  # its depth is that of the metric
+    assert [one.id for one in found.routes[0].questions.of("broken")] == ["q0"]
+    assert [depth_of(one) for one in ("ndcg@10", "recall@100", "map")] == [10, 100, 10]
     (found,) = evaluations_diff(both, both, [("bm25", "dense")]).routes
     assert [one.change for one in found.questions.questions] == ["broken", "unchanged"]
     assert evaluations.route_name(found) == "bm25 then, dense now"
@@ -235,9 +219,9 @@ def test_nothing_in_common_is_one_line(tmp_path):
 
 @pytest.fixture
 def folders(tmp_path):
-    made(tmp_path / "a", [1, 2, None])
-    made(tmp_path / "b", [1, None, 3])
-    return str(tmp_path / "a"), str(tmp_path / "b")
+    return [
+        str(made(tmp_path / at, ranks).folder) for at, ranks in (("a", [1, 2, None]), ("b", [1, None, 3]))
+    ]
 
 
 def test_the_command_writes_one_document(folders, capsys):
@@ -280,8 +264,6 @@ def test_bad_input_is_one_line_each(folders, tmp_path, capsys):
 
 
 def test_a_broken_store_of_runs_leaves_the_step_unknown(folders, tmp_path):
-    from core.evaluation.experiment_store import opened
-
     (tmp_path / "b" / "runs.sqlite").write_bytes(b"no database" * 100)
     with (tmp_path / "b" / "questions.jsonl").open() as file:
         lines = [json.loads(line) for line in file]

@@ -53,12 +53,6 @@ def test_the_questions_that_labels_can_change_come_first(made):
     assert third.passages == ("a", "c", "b", "d")  # rank 1 decides more than rank 2
     assert (third.apart, third.labelled, first.labelled) == (1.0, False, True)
     assert first.document()["question"] == "question 1"
-
-
-def test_the_change_is_what_labels_could_move_by_brute_force(made):
-    """Every way of judging the unjudged passages: the widest span of DCG differences, halved by its two
-    signs.
-    """
     for one in label_next.of_evaluation(made, "bm25", "dense"):
         lists = [[p for p, _ in made.outcomes[one.id][route].hits] for route in ("bm25", "dense")]
         pool = sorted({*lists[0], *lists[1]} - set(made.labelled.qrels.get(one.id, {})))
@@ -114,9 +108,6 @@ def test_the_queue_is_made_of_the_evaluation_and_keeps_its_labels(made, store):
     assert order[6] == ("q1", "g")  # judged already: the last of its question
     assert set(order) == set(label_next.order_for(desk, "me"))
     assert label_next.begin(store, made, "bm25", "dense", Corpus())[0] == name  # made once
-
-
-def test_questions_of_the_set_that_were_not_asked_come_by_their_pool(made, store):
     label_next.begin(store, made, "bm25", "dense", Corpus())
     desk = desks.load(store, "hand made to settle")
     extra = Question("extra", Query("not asked"))
@@ -142,17 +133,14 @@ def test_the_set_of_the_evaluation_itself_is_used(made, store):
 def test_nothing_to_label_and_a_set_over_another_corpus_are_said(made, store):
     with pytest.raises(BadInput, match="labels cannot change their order"):
         label_next.begin(store, made, "bm25", "bm25", Corpus())
-    desks.create(store, "mine", "elsewhere", made.labelled.questions)
-    begun = replace(made, spec={**made.spec, "labels": "mine"})
-    with pytest.raises(BadInput, match="over corpus elsewhere, not tiny"):
-        label_next.begin(store, begun, "bm25", "dense", Corpus())
-
-
-def test_grades_that_sets_do_not_have_are_refused(made, store):
     labelled = replace(made.labelled, qrels={"q0": {"g": 7}})
     with pytest.raises(BadInput, match="grades that label sets do not have"):
         label_next.begin(store, replace(made, labelled=labelled), "bm25", "dense", Corpus())
     assert desks.sets(store) == ()
+    desks.create(store, "mine", "elsewhere", made.labelled.questions)
+    begun = replace(made, spec={**made.spec, "labels": "mine"})
+    with pytest.raises(BadInput, match="over corpus elsewhere, not tiny"):
+        label_next.begin(store, begun, "bm25", "dense", Corpus())
 
 
 def test_questions_of_sessions_in_which_the_routes_differ_join_the_set(made, store):

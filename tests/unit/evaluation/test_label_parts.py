@@ -34,9 +34,6 @@ def said(pair, kind="later", number=0, grade=None):
     return Judgement(*pair, "me", "person", kind, grade, number=number)
 
 
-# Where to go next.
-
-
 @given(
     st.dictionaries(
         st.integers(0, 7), st.tuples(st.sampled_from(["grade", "cannot", "later"]), st.integers(1, 99))
@@ -58,15 +55,6 @@ def test_onward_is_what_walking_the_order_by_hand_gives(given_, at):
         others = [one.pair for one in later if one.pair != here]
         assert found in (others or [here])
         assert judged[found].number == min(judged[pair].number for pair in others or [here])
-
-
-def test_what_is_put_off_does_not_come_again_before_what_is_unjudged():
-    judged = {pair: said(pair) for pair in ORDER[:3]}
-    assert onward(ORDER, judged, ORDER[2]) == ORDER[3]
-    assert onward(ORDER, {}, ("another", "set")) == ORDER[0]
-
-
-# Catching up.
 
 
 def filled(store, name="one"):
@@ -100,44 +88,21 @@ def test_a_desk_that_catches_up_is_the_desk_read_anew(store):
     assert caught_up(store, once) == caught_up(store, before) == desks.load(store, "one")
 
 
-# What the pool holds.
-
-
 def test_coverage_counts_passages_and_what_a_route_found_alone(store):
     filled(store)
     found = coverage(desks.load(store, "one"))
     assert (found.passages, found.least, found.middle, found.most) == (4, 1, 2.0, 3)
     assert (found.empty, found.several, found.unnamed) == (1, 1, 1)
     assert found.shares == (Share("x", 2, 1), Share("y", 2, 1))
-
-
-def test_an_empty_pool_has_no_spread(store):
-    desks.create(store, "one", "tiny", [Question("a", Query("A?"))])
-    found = coverage(desks.load(store, "one"))
+    desks.create(store, "empty", "tiny", [Question("a", Query("A?"))])
+    found = coverage(desks.load(store, "empty"))
     assert (found.passages, found.least, found.middle, found.most, found.empty) == (0, 0, 0.0, 0, 1)
 
 
-@pytest.mark.parametrize(
-    ("kappa", "band"),
-    [
-        (-0.1, "poor"),
-        (0.0, "slight"),
-        (0.2, "slight"),
-        (0.21, "fair"),
-        (0.4, "fair"),
-        (0.5, "moderate"),
-        (0.6, "moderate"),
-        (0.75, "substantial"),
-        (0.8, "substantial"),
-        (0.81, "almost perfect"),
-        (1.0, "almost perfect"),
-    ],
-)
-def test_bands_are_those_of_the_paper(kappa, band):
-    assert landis_koch(kappa) == band
-
-
-# Lines.
+def test_bands_are_those_of_the_paper():
+    kappas = (-0.1, 0.0, 0.2, 0.21, 0.4, 0.5, 0.6, 0.75, 0.8, 0.81, 1.0)
+    bands = ["poor", *["slight"] * 2, *["fair"] * 2, *["moderate"] * 2, *["substantial"] * 2]
+    assert [landis_koch(kappa) for kappa in kappas] == [*bands, *["almost perfect"] * 2]
 
 
 def test_lines_say_who_said_what_and_what_became_of_it(store):
@@ -171,9 +136,6 @@ def test_lines_say_who_said_what_and_what_became_of_it(store):
     assert counts.passages == 4
     assert dict(counts.how) == {"adjudicated": 1, "one grade": 2, "unjudged": 1}
     assert (counts.without, counts.unasked) == (1, 1)
-
-
-# Where questions come from.
 
 
 def test_questions_of_sessions_come_once_each_with_their_conversation(store):

@@ -1,6 +1,7 @@
 """The grade that counts, and labels that follow their words when a corpus is cut anew."""
 
 import statistics
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -45,12 +46,9 @@ def test_how_each_grade_came_about():
 
 
 def test_an_adjudicator_who_cannot_tell_leaves_it_unjudged_and_one_who_waits_leaves_it_as_it_is():
-    given = grades("Ann", {"a": 1})
-    assert count(desk(*given, ("q1", "a", "Bob", "adjudication", "cannot", None)))[:2] == (
-        None,
-        "adjudicated",
-    )
-    assert count(desk(*given, ("q1", "a", "Bob", "adjudication", "later", None)))[:2] == (1, "one grade")
+    for kind, counted in (("cannot", (None, "adjudicated")), ("later", (1, "one grade"))):
+        made = desk(*grades("Ann", {"a": 1}), ("q1", "a", "Bob", "adjudication", kind, None))
+        assert count(made)[:2] == counted
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=7))
@@ -141,19 +139,15 @@ def test_words_that_moved_are_found_where_they_are_now(store):
 
 
 def test_where_the_words_have_changed_the_place_decides(store):
-    labelled(store, Cut(30), {1: 2})
-    changed = " ".join(word.replace("word", "term") for word in WORDS)
-    found, said = labelled_set(store, "set", Cut(20, doc=changed))
-    assert found.qrels == {"q1": {"doc:320-479": 2}}
-    assert "1 of them by place alone" in said[0]
-
-
-def test_same_place_other_words_is_said(store):
     ids = labelled(store, Cut(30), {1: 2})
     changed = " ".join(word.replace("word", "term") for word in WORDS)
-    found, said = labelled_set(store, "set", Cut(30, doc=changed))
-    assert found.qrels == {"q1": {ids[1]: 2}}
-    assert "1 judged passage changed" in said[0]
+    for words, id, told in (
+        (20, "doc:320-479", "1 of them by place alone"),
+        (30, ids[1], "1 judged passage changed"),
+    ):
+        found, said = labelled_set(store, "set", Cut(words, doc=changed))
+        assert found.qrels == {"q1": {id: 2}}
+        assert told in said[0]
 
 
 def test_what_is_lost_is_counted_and_named_and_all_lost_is_an_error(store):
@@ -220,17 +214,7 @@ def test_disagreement_that_nobody_settled_and_another_corpus_are_said(store):
     assert "made over corpus tiny, not recut" in said[0]
     assert "disagree on 1 passage" in said[1]
     desks.judge(store, "set", Judgement("q1", ids[0], "Eve", "adjudication", "grade", 2))
-    assert labelled_set(store, "set", Cut(30)) == (
-        found.__class__(
-            **{
-                "name": "set",
-                "questions": found.questions,
-                "qrels": {"q1": {ids[0]: 2}},
-                "relevant_from": 2,
-            }
-        ),
-        [],
-    )
+    assert labelled_set(store, "set", Cut(30)) == (replace(found, qrels={"q1": {ids[0]: 2}}), [])
 
 
 def test_passages_that_no_corpus_has_keep_their_labels_and_it_is_said(store):

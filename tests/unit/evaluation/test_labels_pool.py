@@ -14,7 +14,7 @@ from core.evaluation.labels import desk as desks
 from core.evaluation.labels import pool as module
 from core.evaluation.labels import suggest
 from core.evaluation.labels.final import final
-from core.evaluation.labels.pool import Added, best, from_evaluation, from_runs
+from core.evaluation.labels.pool import Added, from_evaluation, from_runs
 from core.evaluation.outcome import Outcome
 from core.store import Store
 from core.store.labels import Judgement, Pooled
@@ -82,14 +82,6 @@ def test_pooling_with_more_routes_adds_and_loses_nothing(engine):
     assert (third.new, pool_of(engine)) == (0, after)
 
 
-def test_by_default_the_routes_that_ask_no_model(engine):
-    pooling = module.begin(engine, "set", depth=1)
-    assert pooling.wait(30)
-    assert {"bm25", "dense", "hybrid_rrf"} <= set(pooling.routes)
-    assert "hyde" not in pooling.routes
-    assert engine.fake_llm.requests == []
-
-
 def test_it_can_be_stopped_and_what_was_found_stays(engine, monkeypatch):
     going, go_on = threading.Event(), threading.Event()
     start = type(engine).start
@@ -132,6 +124,9 @@ def test_what_cannot_be_pooled_is_refused_by_name(engine):
         module.begin(engine, "other")
     with pytest.raises(BadInput, match="unknown route"):
         module.begin(engine, "set", ("nothing",))
+    engine.fake_llm.missing = "no model is set up"
+    with pytest.raises(Unavailable, match="the model cannot suggest grades: no model is set up"):
+        suggest.begin(engine, "set")
     engine.store = None
     with pytest.raises(Unavailable, match="not stored here"):
         module.begin(engine, "set")
@@ -148,15 +143,6 @@ def result(route, *ids, status="ok"):
 def run(query, *results, corpus="tiny", id="r1"):
     passages = {hit.passage.id: hit.passage for one in results for hit in one.hits}
     return Run(id, "2026-01-01", query, corpus, "f", {}, results, passages)
-
-
-def test_best_of_results():
-    found = best([result("x", "a", "b", "c"), result("y", "c", "a"), result("z", "d", status="failed")], 2)
-    assert {one.passage.id: one.found for one in found} == {
-        "a": (("x", 1), ("y", 2)),
-        "b": (("x", 2),),
-        "c": (("y", 1),),
-    }
 
 
 def test_stored_runs_fill_the_pool_where_they_asked_the_same_after_the_same_turns(engine):
@@ -278,22 +264,14 @@ def test_suggesting_can_be_stopped(engine):
     assert made.unscored == 0, "a stop is no failure"
 
 
-def test_without_a_model_nothing_is_begun(engine):
-    engine.fake_llm.missing = "no model is set up"
-    with pytest.raises(Unavailable, match="the model cannot suggest grades: no model is set up"):
-        suggest.begin(engine, "set")
-
-
-@pytest.mark.parametrize(
-    ("value", "grade"), [(0.0, 0), (0.249, 0), (0.25, 1), (0.499, 1), (0.5, 2), (0.75, 3), (1.0, 3)]
-)
-def test_a_probability_is_relevant_from_one_half(value, grade):
-    assert suggest.graded(value) == grade
+def test_a_probability_is_relevant_from_one_half():
+    values = (0.0, 0.249, 0.25, 0.499, 0.5, 0.75, 1.0)
+    assert [suggest.graded(value) for value in values] == [0, 0, 1, 1, 2, 3, 3]
 
 
 def test_small_talk_is_not_asked_and_controls_find_nothing(engine):
     asked = [Question("talk", Query("lol ok"), mode="no_retrieval"), Question("real", Query("a parcel"))]
     assert [one.id for one in module.worth_labelling(asked)] == ["real"]
     usual = module.defaults(engine, "tiny")
-    assert "bm25" in usual
-    assert not {"noise"} & {*usual}
+    assert {"bm25", "dense", "hybrid_rrf"} <= {*usual}
+    assert not {"noise", "hyde"} & {*usual}

@@ -27,19 +27,9 @@ def answered(route, ids, answer, *, cited=(), shown=None, abstained=False):
         Span(1, None, "search", "RETRIEVER", 0, 1, {}, Search(("how long",)), found),
         Span(2, None, "write answer", "LLM", 1, 1, {}, wrote, None, (Link("hits", 1, len(ids)),)),
     )
-    return RouteResult(
-        route,
-        route.title(),
-        "ok",
-        2.0,
-        answer=answer,
-        citations=cited,
-        abstained=abstained,
-        hits=tuple(Hit(passage(id), score) for id, score in found),
-        spans=spans,
-        origin=Link("hits", 1, len(ids)),
-        answer_span=2,
-    )
+    hits, said = tuple(Hit(passage(id), score) for id, score in found), {"answer": answer, "citations": cited}
+    more = {"spans": spans, "origin": Link("hits", 1, len(ids)), "answer_span": 2, "abstained": abstained}
+    return RouteResult(route, route.title(), "ok", 2.0, hits=hits, **said, **more)
 
 
 def run_of(*results):

@@ -19,7 +19,7 @@ from core.evaluation import dataset
 from core.evaluation.dataset import Generated, Question
 from core.evaluation.labels import desk, final
 from core.evaluation.questions import label_set, question_file
-from core.evaluation.questions.generate import FUTILE, KINDS, copied, form, generate, passages
+from core.evaluation.questions.generate import FUTILE, copied, form, generate, passages
 from core.store import Store
 from tests.fakes import FakeEngine, HashEmbedder, ScriptedLLM
 
@@ -115,29 +115,20 @@ def test_passages_come_from_every_document_before_any_comes_twice(tmp_path):
         assert len(set(drawn[start : start + 10])) == 10
 
 
-@pytest.mark.parametrize(
-    ("texts", "why"),
-    [
-        ({f"d{n}:0-9": f"Line {n}." for n in range(9)}, "no passage has 15 words"),
-        ({}, "no passage has 15 words"),
-    ],
-)
-def test_documents_of_one_line_are_told(tmp_path, texts, why):
-    with pytest.raises(BadInput, match=why):
-        generate(engine(tmp_path, texts), "tiny", tmp_path / "q.jsonl", 3)
-
-
-def test_ten_identical_documents_are_asked_about_once(tmp_path):
-    text = next(iter(TEXTS.values()))
-    found = generate(
-        engine(tmp_path, {f"d{n}:0-9": text for n in range(10)}),
-        "tiny",
-        tmp_path / "q.jsonl",
-        5,
-        kinds=("plain",),
-    )
+def test_documents_of_one_line_are_told_and_identical_ones_asked_about_once(tmp_path):
+    out = tmp_path / "q.jsonl"
+    for texts in ({f"d{n}:0-9": f"Line {n}." for n in range(9)}, {}):
+        with pytest.raises(BadInput, match="no passage has 15 words"):
+            generate(engine(tmp_path, texts), "tiny", out, 3)
+    same = {f"d{n}:0-9": next(iter(TEXTS.values())) for n in range(10)}
+    found = generate(engine(tmp_path, same), "tiny", out, 5, kinds=("plain",))
     assert len(found.lines) <= 1
     assert found.ended == "every passage has been asked about"
+    texts = {**TEXTS, **{f"e{n}:0-9": f"Also {one}" for n, one in enumerate(TEXTS.values())}}
+    said = {"question-plain": "Until when are parcels handled in Lindow these days?"}
+    found = generate(engine(tmp_path, texts, **said), "tiny", tmp_path / "p.jsonl", 5, kinds=("plain",))
+    assert len(found.lines) <= 1, "the same question each time is kept once"
+    assert found.dropped
 
 
 @pytest.mark.parametrize(
@@ -146,48 +137,31 @@ def test_ten_identical_documents_are_asked_about_once(tmp_path):
         ("I'm sorry, but I can't help with that.", "the model refused"),
         ("Here are some thoughts on depots without any question", "not a question"),
         ("What does the passage say about it?", "points at the passage"),
-        (
-            "Bis wann werden die Pakete in der Stadt und auf dem Land abgeholt und nicht mehr?",
-            "another language",
-        ),
+        ("Bis wann werden die Pakete in der Stadt und auf dem Land abgeholt?", "another language"),
         ("До какого часа принимают посылки?", "another language"),
     ],
 )
 def test_a_model_that_is_not_up_to_it_is_told_in_one_message(tmp_path, reply, why):
     texts = {f"d{n}:0-9": f"{one} {n}" for n in range(20) for one in TEXTS.values()}
-    found = generate(
-        engine(tmp_path, texts, **{"question-plain": reply}),
-        "tiny",
-        tmp_path / "q.jsonl",
-        5,
-        kinds=("plain",),
-    )
+    made = engine(tmp_path, texts, **{"question-plain": reply})
+    found = generate(made, "tiny", tmp_path / "q.jsonl", 5, kinds=("plain",))
     assert not found.lines
     assert sum(found.dropped.values()) == FUTILE
     assert why in found.ended
     assert "scripted may not be up to these documents" in found.ended
 
 
-def test_the_same_question_each_time_is_kept_once(tmp_path):
-    texts = {**TEXTS, **{f"e{n}:0-9": f"Also {one}" for n, one in enumerate(TEXTS.values())}}
-    said = {"question-plain": "Until when are parcels handled in Lindow these days?"}
-    found = generate(engine(tmp_path, texts, **said), "tiny", tmp_path / "q.jsonl", 5, kinds=("plain",))
-    assert len(found.lines) <= 1
-    assert found.dropped
-
-
 def test_a_model_that_fails_ends_it_and_one_that_is_not_there_says_how_to_get_it(tmp_path):
+    out, broken = tmp_path / "q.jsonl", engine(tmp_path, **{"question-plain": ModelFailed("broken")})
     with pytest.raises(ModelFailed, match="3 calls in a row"):
-        generate(
-            engine(tmp_path, **{"question-plain": ModelFailed("broken")}),
-            "tiny",
-            tmp_path / "q.jsonl",
-            3,
-            kinds=("plain",),
-        )
+        generate(broken, "tiny", out, 3, kinds=("plain",))
     without = FakeEngine(tmp_path, llm=ScriptedLLM(missing="run: models pull default"), texts=TEXTS)
     with pytest.raises(Unavailable, match="models pull default"):
-        generate(without, "tiny", tmp_path / "q.jsonl", 3)
+        generate(without, "tiny", out, 3)
+    out.write_text('{"id": "a", "text": "Mine?"}\n')
+    with pytest.raises(BadInput, match="'a' was not generated"):
+        generate(engine(tmp_path), "tiny", out, 3)
+    assert out.read_text() == '{"id": "a", "text": "Mine?"}\n'
 
 
 def test_stopped_it_ends_with_what_there_is(tmp_path):
@@ -201,14 +175,6 @@ def test_stopped_it_ends_with_what_there_is(tmp_path):
     slow.fake_llm.delay = 0.01
     found = generate(slow, "tiny", tmp_path / "q.jsonl", 5, cancel=stop)
     assert found.ended == "stopped by the user"
-
-
-def test_files_of_other_questions_are_refused_and_stay(tmp_path):
-    out = tmp_path / "q.jsonl"
-    out.write_text('{"id": "a", "text": "Mine?"}\n')
-    with pytest.raises(BadInput, match="'a' was not generated"):
-        generate(engine(tmp_path), "tiny", out, 3)
-    assert out.read_text() == '{"id": "a", "text": "Mine?"}\n'
 
 
 # ---- review
@@ -238,12 +204,8 @@ def test_keys_accept_edit_drop_skip_and_undo(file):
     assert four["generated"]["state"] == "proposed"
     assert "4 left" in said
     assert "a accept" in said
-
-
-def test_a_dropped_question_is_never_asked(file):
     typed(file, "d")
-    kept = {question.id for question in dataset.written([file], name="q").questions}
-    assert len(kept) == 3
+    assert len(dataset.written([file], name="q").questions) == 3, "a dropped question is never asked"
 
 
 def test_two_people_at_one_question_lose_nothing(file):
@@ -288,29 +250,16 @@ def test_what_is_shown_holds_no_command_for_the_terminal(tmp_path):
     assert question_file.printable("a\x1b[2Jb\x07") == "a [2Jb "
 
 
-@pytest.mark.parametrize(
-    ("generated", "why"),
-    [
+def test_a_damaged_origin_is_told_with_its_line(tmp_path):
+    path = tmp_path / "q.jsonl"
+    for generated, why in (
         ({"state": "accepted"}, "by: "),
         ({"by": "m", "x": 1}, "x: "),
         ({"by": "m", "state": "gone"}, "state: "),
-    ],
-)
-def test_a_damaged_origin_is_told_with_its_line(tmp_path, generated, why):
-    path = tmp_path / "q.jsonl"
-    path.write_text(json.dumps({"id": "a", "text": "Why?", "generated": generated}) + "\n")
-    with pytest.raises(BadInput, match=f"line 1.*invalid: {why}"):
-        dataset.written([path], name="q")
-
-
-# ---- where they go
-
-
-def test_a_label_set_keeps_how_its_questions_were_made(tmp_path, file):
-    store = Store(tmp_path / "s.sqlite")
-    asked = dataset.written([file], name="q").questions
-    desk.create(store, "mine", "tiny", asked)
-    assert desk.load(store, "mine").questions == asked
+    ):
+        path.write_text(json.dumps({"id": "a", "text": "Why?", "generated": generated}) + "\n")
+        with pytest.raises(BadInput, match=f"line 1.*invalid: {why}"):
+            dataset.written([path], name="q")
 
 
 def test_figures_say_what_they_are_made_of():
@@ -339,13 +288,6 @@ def test_a_question_that_is_its_passage_is_copied():
     passage = "The depot in Lindow is open until nine o'clock in the evening."
     assert copied("The depot in Lindow is open until nine?", passage)
     assert not copied("How late is the depot in Lindow open?", passage)
-
-
-def test_every_kind_has_its_prompt_and_is_named_as_in_the_sets():
-    from core.evaluation.questions.generate import PROMPTS
-
-    assert set(PROMPTS) == set(KINDS)
-    assert len({prompt.name for prompt in PROMPTS.values()}) == len(KINDS)
 
 
 # ---- in a label set
@@ -381,6 +323,7 @@ def test_their_labels_come_with_them_and_nothing_comes_twice(place):
     for question in opened.questions:
         assert bool(opened.pool[question.id]) is (question.answerable is not False)
     assert label_set.add(store, "mine", corpus, question_file.read(file)) == 0
+    assert opened.questions == dataset.written([file], name="q").questions, "with how they were made"
     labelled, _ = final.labelled_set(store, "mine", corpus)
     assert all(labelled.labelled(q.id) for q in labelled.questions if q.answerable is not False)
 
@@ -400,16 +343,13 @@ def test_in_a_set_they_are_accepted_changed_dropped_and_put_back(place):
     assert back == first
 
 
-def test_two_people_who_accept_the_same_question_in_a_set_are_told(place):
+def test_two_people_who_accept_the_same_question_and_sets_of_another_corpus_are_told(place, tmp_path):
     store, _, _ = place
     seen = label_set.questions(store, "mine")[0]
     label_set.decide(store, "mine", seen, "accepted", "Ada")
     with pytest.raises(question_file.Overtaken, match="Ada has changed this question meanwhile") as told:
         label_set.decide(store, "mine", seen, "accepted", "Bo", "Another text?")
     assert told.value.now.generated.reviewer == "Ada"
-
-
-def test_a_set_of_another_corpus_is_left_alone(place, tmp_path):
     store, corpus, file = place
     desk.create(store, "other", "elsewhere", [Question("q", Query("?"))])
     with pytest.raises(BadInput, match="over corpus elsewhere"):

@@ -104,6 +104,7 @@ def test_markdown_shows_text_as_it_is(text):
     assert "www." not in said
     assert not re.search(r"(?<!\\):/", said)
     assert re.sub(r"\\(.)", r"\1", said) == " ".join(text.split())
+    assert (said == text) is text.startswith("10.5 s")
 
 
 def test_the_worst_questions_come_first_against_the_best_other(measured):

@@ -41,22 +41,7 @@ from ui.charts.sweep import describe_sweep, sweep_curve, sweep_map
 
 pytestmark = pytest.mark.slow
 
-WORDS = (
-    "parcel",
-    "fragile",
-    "refund",
-    "customs",
-    "express",
-    "invoice",
-    "box",
-    "photo",
-    "carrier",
-    "claim",
-    "vase",
-    "return",
-    "label",
-    "hour",
-)
+WORDS = ("parcel", "fragile", "refund", "customs", "express", "box", "photo", "claim", "vase", "return")
 EXAMPLES = max(1, settings.default.max_examples // 8)  # each runs a route over all questions
 EARLIER = (Turn("user", "My parcel with the vase arrived crushed."), Turn("assistant", "Take a photo."))
 
@@ -79,34 +64,25 @@ def labelled(count=8):
     return LabelledSet("tiny", tuple(questions), qrels, 2)
 
 
-NO_MODEL = (
-    "hybrid_rrf",
-    "hybrid_linear",
-    "mmr",
-    "parent",
-    "contextual_headings",
-    "memory",
-    "rerank",
-    "dedupe",
-)
+NO_MODEL = ("hybrid_rrf", "hybrid_linear", "mmr", "parent", "contextual_headings", "memory", "rerank")
 ASKING = ("rag_fusion", "step_back", "rewrite", "crag", "self_reflective", "critique_loop", "confidence")
 SET = {"parent": {"alpha": 0.5}, "memory": {"expand": False, "enough": 1.01}, "crag": {"evaluator": "llm"}}
 
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory):
-    judged = {"scale": {"2": 1.0}, "relevant": "0.6", "supported": {"fully": 1.0}, "useful": {"4": 1.0}}
-    llm = ScriptedLLM(
-        {
-            "grade": "0.6",
-            **judged,
-            "variants": "claim a box\nexpress label\nphoto of the vase",
-            "rewrite": "refund for a fragile vase",
-            "step_back": "what of a carrier",
-            "look-up": "0.3",
-            "confidence": "70",
-        }
-    )
+    replies = {
+        "scale": {"2": 1.0},
+        "relevant": "0.6",
+        "supported": {"fully": 1.0},
+        "useful": {"4": 1.0},
+        "grade": "0.6",
+        "variants": "claim a box\nexpress label\nphoto of the vase",
+        "rewrite": "refund for a fragile vase",
+        "look-up": "0.3",
+        "confidence": "70",
+    }
+    llm = ScriptedLLM(replies)
     return FakeEngine(tmp_path_factory.mktemp("home"), llm=llm, texts=texts(), web={"w:0-9": "the web"})
 
 
@@ -147,26 +123,21 @@ TUNED = [
     for parameter in routes()[name].parameters
     if parameter.tunes and parameter.tunes not in ("by", "floor")
 ]
-HOW = {
-    ("hybrid_rrf", "k"): "fusion",
-    ("hybrid_rrf", "dense_weight"): "fusion",
-    ("hybrid_rrf", "bm25_weight"): "fusion",
-    ("hybrid_linear", "alpha"): "fusion",
-    ("hybrid_linear", "norm"): "fusion",
-    ("mmr", "lam"): "fusion",
-    ("mmr", "pool"): "fusion",
-    ("mmr", "k"): "fusion",
-    ("parent", "alpha"): "fusion",
-    ("contextual_headings", "alpha"): "fusion",
-    ("memory", "memory_weight"): "fusion",
-    ("memory", "enough"): "decisions",
-    ("rag_fusion", "k"): "fusion",
-    ("step_back", "k"): "fusion",
-    ("step_back", "weight"): "fusion",
-    ("rewrite", "weight"): "fusion",
-    ("crag", "low"): "decisions",
-    ("crag", "high"): "decisions",
+
+FUSED = {
+    "hybrid_rrf": ("k", "dense_weight", "bm25_weight"),
+    "hybrid_linear": ("alpha", "norm"),
+    "mmr": ("lam", "pool", "k"),
+    "parent": ("alpha",),
+    "contextual_headings": ("alpha",),
+    "memory": ("memory_weight",),
+    "rag_fusion": ("k",),
+    "step_back": ("k", "weight"),
+    "rewrite": ("weight",),
 }
+DECIDED = [("memory", "enough"), ("crag", "low"), ("crag", "high")]
+HOW = {(route, name): "fusion" for route, names in FUSED.items() for name in names}
+HOW |= dict.fromkeys(DECIDED, "decisions")
 
 
 @pytest.mark.slow
@@ -190,6 +161,11 @@ def test_what_is_done_again_is_what_a_run_finds(engine, evaluation, again, route
 
     check()
     assert set(rankings.stored(subject.now, "map")) == set(subject.way.results)
+    if subject.way.how != "run":  # it tells something about another value than the one in use
+        others = [
+            (value,) for value in sweep_grid.default(parameter, subject.now[0]) if value != subject.now[0]
+        ]
+        assert any(rankings.stored(point, "map") for point in others)
 
 
 @pytest.mark.slow
@@ -200,16 +176,6 @@ def test_two_parameters_of_one_step_are_done_again_together(engine, evaluation):
         anew = fresh(engine, evaluation, "hybrid_rrf", {"k": point[0], "dense_weight": point[1]})
         again = rankings.stored(point, "ndcg@10")
         assert again == {q: anew[q]["ndcg@10"] for q in subject.way.results}
-
-
-def test_what_follows_is_not_empty(again):
-    """Every way tells something about another value than the one in use."""
-    for (route, parameter), how in HOW.items():
-        rankings = again(route, parameter)
-        now = rankings.subject.now[0]
-        spec = next(one for one in routes()[route].parameters if one.name == parameter)
-        others = [value for value in sweep_grid.default(spec, now) if value != now]
-        assert any(rankings.stored((value,), "ndcg@10") for value in others), (route, parameter, how)
 
 
 def test_one_route_is_read_as_the_whole_run_is(evaluation):
@@ -301,9 +267,8 @@ class Given:
         questions = tuple(Question(q, Query(q), split=q[:-2]) for q in values[now])
         labelled_ = LabelledSet("given", questions, {})
         evaluation = SimpleNamespace(labelled=labelled_, name="given")
-        path = SimpleNamespace(
-            results=dict.fromkeys(values[now]), parameters=(parameter(),), untouched=(), ran={}
-        )
+        known = dict.fromkeys(values[now])
+        path = SimpleNamespace(results=known, parameters=(parameter(),), untouched=(), ran={})
         self.subject = sweep_subject.Subject(evaluation, path, "route", now, ("q9",), 3)
         self._values = values
 
@@ -314,13 +279,8 @@ class Given:
 def given_values(dev, test):
     """Two values of a parameter: 0 in use, 1 with these differences."""
     names = [f"dev{n:02}" for n in range(len(dev))] + [f"test{n:02}" for n in range(len(test))]
-    return Given(
-        {
-            (0,): dict.fromkeys(names, 0.5),
-            (1,): dict(zip(names, (0.5 + d for d in (*dev, *test)), strict=True)),
-        },
-        (0,),
-    )
+    changed = {name: 0.5 + d for name, d in zip(names, (*dev, *test), strict=True)}
+    return Given({(0,): dict.fromkeys(names, 0.5), (1,): changed}, (0,))
 
 
 def test_a_choice_is_the_best_only_where_it_holds():
@@ -476,18 +436,15 @@ def test_a_corpus_indexed_again_is_not_compared(engine, evaluation, tmp_path):
     assert running.rankings == {}
 
 
-@pytest.mark.parametrize(
-    ("route", "parameters", "said"),
-    [
+def test_what_cannot_be_tried_is_said(evaluation):
+    for route, parameters, said in (
         ("nine", ["k"], "route 'nine' is not in evaluation tiny; it has: hybrid_rrf"),
         ("hybrid_rrf", ["q"], "no parameter 'q'; it has: k, dense_weight, bm25_weight"),
         ("hybrid_rrf", ["k", "k"], "give one parameter, or two different ones"),
         ("hybrid_rrf", [], "parameters none: give one parameter"),
-    ],
-)
-def test_what_cannot_be_tried_is_said(evaluation, route, parameters, said):
-    with pytest.raises(BadInput, match=said):
-        sweep_subject.subject(evaluation, route, parameters)
+    ):
+        with pytest.raises(BadInput, match=said):
+            sweep_subject.subject(evaluation, route, parameters)
 
 
 def test_charts_draw_what_is_known_and_escape_names(evaluation):
@@ -548,16 +505,13 @@ def test_the_command_asks_no_model_unless_told_to(home, engine, capsys):
     assert "need a run" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
+def test_the_command_says_what_is_wrong(home, capsys):
+    for args, said in (
         (("mine", "hybrid_rrf"), "give ROUTE.PARAMETER"),
         (("mine", "hybrid_rrf.k", "rerank.candidates"), "two of one route"),
         (("mine", "hybrid_rrf.k", "--metric", "f1"), "metric 'f1'; give one of ndcg@10"),
         (("mine", "hybrid_rrf.k", "--grid", "q=1"), "give PARAMETER=VALUES for one of k"),
         (("none", "hybrid_rrf.k"), "contains no evaluation"),
-    ],
-)
-def test_the_command_says_what_is_wrong(home, capsys, args, said):
-    assert main(["sweep", *args]) == 2
-    assert said in capsys.readouterr().err
+    ):
+        assert main(["sweep", *args]) == 2
+        assert said in capsys.readouterr().err
