@@ -23,7 +23,7 @@ from core.backends.base import Embedder
 from core.backends.embedder import embedder_identity, load_embedder
 from core.backends.pgvector import PgVectorIndex
 from core.corpus import build as builder
-from core.corpus import catalogue, endings, manifest, served, variants
+from core.corpus import catalogue, endings, manifest, served, states, variants
 from core.corpus.build import Progress
 from core.corpus.catalogue import CURRENT, current, current_fingerprint, home_of, names, opened
 from core.corpus.chunk import Chunking
@@ -231,6 +231,7 @@ def _build(source: Source, work: _IndexBuild, given: Embedder | None) -> Corpus:
     scratch.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     system.replace(scratch, home / CURRENT)  # from here on it is the active one
     Checkpoint(home, known_as).clear()
+    states.keep(home, corpus)
     corpus.chosen = bool(source.embedders)
     kept = {target, *(_add(corpus, name, content, work) for name in source.embedders[1:])}
     for other in home.iterdir():

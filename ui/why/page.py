@@ -25,7 +25,7 @@ from ui.app.plot import pick_point
 from ui.charts.label_flow import describe_flow, label_flow
 from ui.components import complaint, gold
 from ui.components.view import DEPTHS
-from ui.why import answers, diagnoses, find, keeping
+from ui.why import answers, diagnoses, displaced, find, keeping
 
 LINKS = 3
 DRAWN = 4  # labelled passages that are drawn at once
@@ -79,6 +79,7 @@ def draw(run: Run) -> None:
     if not ids:
         return
     show(join([diagnoses.passage(id, view) for id in ids]))
+    displaced.draw(run, ids, view)
     for id in ids:
         if not held(funnels, id):
             find.unfound(corpus, run, id)

@@ -12,11 +12,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from core.analysis.passage_trace import PassageTrace
+from core.corpus import states
+from core.corpus.states import DocumentChange
 from core.domain.errors import BadInput, RouteScopeError
 from core.domain.relevance import is_unmatched
 from core.evaluation.counting import document_of
@@ -26,9 +27,6 @@ from core.evaluation.stored import checked, whole_lines
 
 if TYPE_CHECKING:
     from core.corpus.corpus import Corpus
-
-
-DocumentChange = Literal["new", "changed", "gone"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +60,15 @@ def changes(before: Evaluation, after: Evaluation) -> tuple[dict[str, DocumentCh
     if then is None or now is None:
         lacking = before.name if then is None else after.name
         return {}, (
-            f"{lacking} did not record its documents (a corpus of up to {MOST:,} is recorded), so the ones "
-            "that displaced a passage are not known."
+            f"{lacking} did not record its documents (a corpus of up to {states.MOST:,} is recorded), so the "
+            "ones that displaced a passage are not known."
         )
     if not then.items() & now.items():
         return {}, (
             "No document is the same in both corpora (they are different, or were split differently), so "
             "the documents that displaced a passage are not known."
         )
-    found: dict[str, DocumentChange] = dict.fromkeys(then.keys() - now.keys(), "gone")
-    for id, digest in now.items():
-        if then.get(id) != digest:
-            found[id] = "changed" if id in then else "new"
-    return found, ""
+    return states.changes(then, now), ""
 
 
 def displaced(
@@ -118,23 +112,15 @@ def displaced(
 
 
 FILE = "documents.json"  # in the folder of an evaluation
-MOST = 100_000  # documents that are recorded, some 5 MB; nothing is recorded of a larger corpus
 
 
 def record(folder: Path, corpus: Corpus) -> None:
-    """Write the documents of `corpus` into the folder of an evaluation; none of a corpus with more than MOST.
-
-    A hash covers the title, and the text and place of each passage.
-    """
+    """Write the documents of `corpus` into the folder of an evaluation; none of a corpus with too many."""
     path = folder / FILE
-    if corpus.info.documents > MOST:
+    if corpus.info.documents > states.MOST:
         path.unlink(missing_ok=True)
         return
-    hashes: dict[str, blake2b] = {}
-    for _, passage, _ in corpus.everything():
-        content = json.dumps([passage.title, passage.start, passage.end, passage.text])
-        hashes.setdefault(passage.doc_id, blake2b(digest_size=8)).update(content.encode())
-    whole_lines(path, [json.dumps({id: one.hexdigest() for id, one in hashes.items()})])
+    whole_lines(path, [json.dumps(states.hashes(corpus))])
 
 
 def recorded(folder: Path) -> dict[str, str] | None:

@@ -6,16 +6,20 @@ from dataclasses import replace
 import pytest
 
 from core.cli import main
-from core.corpus import index
+from core.corpus import index, states
 from core.domain.errors import BadInput
 from core.domain.settings import Settings
+from core.domain.types import Query
+from core.engine.request import Request
 from core.evaluation.diff import evaluations, questions
 from core.evaluation.diff.evaluations import evaluations_diff
 from core.evaluation.diff.questions import QuestionDiff, changes, displaced
+from core.evaluation.diff.runs import earlier_state
 from core.evaluation.experiment import perform, prepare
 from core.evaluation.experiment_store import opened
 from core.evaluation.outcome import Outcome
 from core.evaluation.spec import Spec
+from core.store import Store
 from tests.fakes import FakeEngine, HashEmbedder
 from tests.released import evaluation, failed, labelled
 
@@ -166,7 +170,7 @@ def test_why_documents_are_not_known_is_one_note(tmp_path):
 def test_of_a_large_corpus_nothing_is_recorded(measure, tmp_path, monkeypatch):
     folder, _ = measure("a", SHOP)
     assert (folder / questions.FILE).is_file()
-    monkeypatch.setattr(questions, "MOST", 2)
+    monkeypatch.setattr(questions.states, "MOST", 2)
     questions.record(folder, index.open_corpus("shop", settings=Settings(home=tmp_path / "a" / "home")))
     assert questions.recorded(folder) is None
 
@@ -178,3 +182,46 @@ def test_at_most_three_documents_are_named():
     question = QuestionDiff("q", "", "", "unchanged", 1, (), (), ("ok", "ok"), displaced=(one,))
     (line,) = evaluations.displacements(question)
     assert "a (new), b (new), c (new) and 2 more" in line
+
+
+def test_between_two_runs_the_documents_of_both_states_are_compared(tmp_path):
+    source, settings = tmp_path / "shop", Settings(home=tmp_path / "home")
+    source.mkdir()
+    for file, content in SHOP.items():
+        (source / file).write_text(content, encoding="utf-8")
+    engine = FakeEngine(tmp_path / "home", store=Store(tmp_path / "sessions.sqlite"))
+
+    def ask():
+        engine.fakes["shop"] = index.build("shop", source, settings=settings, embedder=HashEmbedder())
+        return engine.ask(Request(Query(QUESTION), "shop", ("bm25", "dense")))
+
+    first = ask()
+    engine.store.flush()
+    assert earlier_state(engine.store, first, settings) is None
+    (source / "new-policy.md").write_text(BETTER)
+    (source / "opening.md").unlink()
+    second = ask()
+    engine.store.flush()
+    found = earlier_state(engine.store, second, settings)
+    assert (found.run.id, found.documents) == (first.id, {"new-policy.md": "new", "opening.md": "gone"})
+    (relevant,) = engine.fakes["shop"].document("returns.md")[1]
+    (one,) = found.displaced(second, [relevant.id], 10)["bm25"]
+    assert (one.rank_before, one.rank_after, one.rank_without) == (1, 2, 1)
+    assert [by.document for by in one.by] == ["new-policy.md"]
+    # proven by taking the document out again
+    (source / "new-policy.md").unlink()
+    third = ask()
+    assert third.results[0].hits[0].passage.id == relevant.id
+
+
+def test_the_last_states_of_a_corpus_are_kept_and_a_damaged_one_is_not_known(tmp_path, monkeypatch):
+    monkeypatch.setattr(states, "STATES", 2)
+    source, settings = tmp_path / "shop", Settings(home=tmp_path / "home")
+    source.mkdir()
+    prints = []
+    for content in SHOP.values():
+        (source / "a.md").write_text(content)
+        prints.append(index.build("shop", source, settings=settings, embedder=HashEmbedder()).fingerprint)
+    assert [states.kept("shop", one, settings) is None for one in prints] == [True, False, False]
+    (settings.home / "indexes" / "shop" / f"documents-{prints[2]}.json").write_text("{")
+    assert states.kept("shop", prints[2], settings) is None
