@@ -44,8 +44,8 @@ def draw(run: Run, passages: Sequence[str], view: DiagnosisView) -> None:
     counts = Counter(earlier.documents.values())
     since = f"Since this question was asked on {earlier.run.created[:16].replace('T', ' ')} UTC"
     changed = ", ".join(f"{count} {change}" for change, count in counts.items())
-    ends = ":" if rows else "; none displaced these passages."
-    say.caption(f"{since} the corpus has {changed} documents{ends}")
+    ends = ":" if rows else "; none of them displaced these passages."
+    say.caption(f"{since} the corpus has changed (documents: {changed}){ends}")
     if rows:
         tables.table(rows, "why_displaced", "Passages that new or changed documents displaced")
         both = {"a": earlier.run.id, "b": run.id}
