@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -40,10 +40,47 @@ SWEEP_S = 15.0
 # What an account was sent the address of: a file on a page, or a place for an upload.
 _ADDRESS = re.compile(rb"/(media/[0-9a-f]{32}|_stcore/upload_file/[0-9a-f-]{36}/[0-9a-f-]{36})")
 _REMEMBERED = 20_000  # addresses
+IDLE = b"J\x00"  # a ForwardMsg whose session_status_changed says that no script is running
+HOLD_S = 0.1  # the longest that a message waits for the end of the run that it belongs to
 
 
 class _TooLarge(Exception):
     """An upload that exceeds the memory limits."""
+
+
+class Batched:
+    """Sends the messages of one run of a page together, or after HOLD_S if the run takes longer.
+
+    The browser draws all elements again for each group of messages: one group is one drawing.
+    """
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._held: deque[Message] = deque()
+        self._in_order = asyncio.Lock()
+        self._later: asyncio.Task[None] | None = None
+
+    async def __call__(self, message: Message) -> None:
+        """Hold the message, or send it with all held ones. Raises what a delayed sending raised."""
+        if self._later is not None and self._later.done():
+            self._later.result()
+        self._held.append(message)
+        ended = message["type"] != "websocket.send" or message.get("bytes") == IDLE
+        if ended or self._in_order.locked():  # a browser that reads slowly makes the server wait
+            await self._all()
+        elif self._later is None or self._later.done():
+            self._later = asyncio.create_task(self._all(HOLD_S))
+
+    def cancel(self) -> None:
+        """Stop the delayed sending."""
+        if self._later is not None:
+            self._later.cancel()
+
+    async def _all(self, after: float = 0.0) -> None:
+        await asyncio.sleep(after)
+        async with self._in_order:
+            while self._held:
+                await self._send(self._held.popleft())
 
 
 class Framework:
@@ -103,12 +140,14 @@ class Framework:
                     self._sent.move_to_end((asking.account, found.decode()))
                 while len(self._sent) > _REMEMBERED:
                     self._sent.popitem(last=False)
-            await send(message)
+            await batched(message)
 
+        batched = Batched(send)
         self._unknown += unknown
         try:
             await self.app(scope, receive, send_and_note)
         finally:
+            batched.cancel()
             self._unknown -= unknown
 
     async def _upload(self, session: str, scope: Scope, receive: Receive, send: Send) -> None:
