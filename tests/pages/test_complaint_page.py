@@ -11,7 +11,14 @@ from tests.pages.reading import shown
 NAME = "regressions tiny"
 
 
+def opened(app, key):
+    app.session_state[f"{key}_box"] = True
+    return app.run()
+
+
 def save(app, key):
+    if not app.session_state[f"{key}_box"]:
+        opened(app, key)
     return next(one for one in app.button if one.key == f"{key}_save")
 
 
@@ -45,8 +52,10 @@ def test_the_passage_looked_at_on_why_is_the_one_that_should_have_been_there(vis
 
 def test_an_answer_has_a_button_of_its_own(visit, stored, engine):
     app = visit("compare.py", run="good", tab="Answers")
-    mine = [one for one in app.button if (one.key or "").startswith("wrong_answer_")]
     answered = [one.route for one in stored["good"].results if one.answer_status != "not asked"]
+    for route in answered:
+        opened(app, f"wrong_answer_{route}")
+    mine = [one for one in app.button if (one.key or "").startswith("wrong_answer_")]
     assert {one.key for one in mine} == {f"wrong_answer_{route}_save" for route in answered}
     if mine:
         mine[0].click().run()
@@ -64,7 +73,7 @@ def test_undo_takes_it_back(visit, stored, engine):
 
 def test_what_cannot_be_saved_is_said_and_what_was_typed_stays(visit, stored, engine):
     desks.create(engine.store, "taken", "elsewhere", [Question("q", Query("one"))])
-    app = visit("why.py", run="good")
+    app = opened(visit("why.py", run="good"), "wrong_here")
     field = {one.key.rpartition(":")[2]: one for one in app.text_input if one.key.startswith("wrong_here:")}
     field["answer"].set_value("42 days")
     field["set"].set_value("taken")
@@ -75,7 +84,7 @@ def test_what_cannot_be_saved_is_said_and_what_was_typed_stays(visit, stored, en
 
 
 def test_a_session_deleted_meanwhile_is_said(visit, stored, engine):
-    app = visit("why.py", run="good")
+    app = opened(visit("why.py", run="good"), "wrong_here")
     engine.store.delete("good")
     save(app, "wrong_here").click().run()
     assert not app.exception
@@ -91,8 +100,7 @@ def test_hostile_questions_are_shown_as_text(visit, stored, engine):
 
 
 def test_a_passage_is_found_by_words_a_document_or_an_id(visit, stored, engine):
-    app = visit("compare.py", run="good")
-    find = next(one for one in app.text_input if one.key == "wrong_ranking:good:find")
+    app = opened(visit("compare.py", run="good"), "wrong_ranking")
     passage = engine.corpus("tiny").passages([0])[0]
     for words in (passage.id, passage.text.split(".")[0], passage.doc_id):
         find = next(one for one in app.text_input if one.key == "wrong_ranking:good:find")

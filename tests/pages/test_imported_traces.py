@@ -78,7 +78,8 @@ def test_a_wrong_answer_of_a_trace_becomes_a_test(visit, traced, engine):
     run = traced[0]
     passage = run.results[0].hits[0].passage.id
     app = visit("why.py", run=run.id, passage=passage)
-    next(one for one in app.button if one.key == "wrong_here_save").click().run()
+    app.session_state["wrong_here_box"] = True
+    next(one for one in app.run().button if one.key == "wrong_here_save").click().run()
     assert not app.exception
     (made,) = desks.sets(engine.store)
     (question,) = desks.load(engine.store, made.name).questions

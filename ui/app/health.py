@@ -19,16 +19,18 @@ def summary() -> None:
     gaps = missing(engine, st.session_state[state.CORPUS])
     able = sum(why_not(route, gaps) is None for route in routes().values())
     with st.expander("Models"):
-        st.caption(md(f"Embedder: {settings.embedder}"))
         where = f"{settings.llm_base_url or 'embedded'}, {settings.llm_mode}"
-        st.caption(md(f"Language model: {settings.llm} ({where})"))
+        lines = [f"Embedder: {settings.embedder}", f"Language model: {settings.llm} ({where})"]
         if Need.LLM in gaps:
             st.warning(md(f"{Need.LLM.value}: {gaps[Need.LLM]}"))
         elif why := endpoints.llm_failure(engine):
             st.warning(md(f"The language model did not answer when it was last tested: {why}"))
-        for need, reason in gaps.items():
-            if need.enrichment is None and need is not Need.LLM:  # what is made for a corpus is shown there
-                st.caption(md(f"Not available, {need.value}: {reason}"))
+        lines += [  # what is made for a corpus is shown there
+            f"Not available, {need.value}: {reason}"
+            for need, reason in gaps.items()
+            if need.enrichment is None and need is not Need.LLM
+        ]
+        st.caption("\n\n".join(map(md, lines)))
     st.caption(f"{able} of {len(routes())} routes can run on this corpus")
 
 

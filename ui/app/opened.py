@@ -59,9 +59,10 @@ def link() -> None:
 @st.fragment
 def _link() -> None:
     """Draw the address in a fragment that reruns when opened, since the page may have changed it."""
-    with st.popover("Link to this view", type="tertiary", key="link_here", on_change="rerun"):
-        st.caption("Opens this view with these results. No model needed.")
-        st.code(address.here(), language=None)
+    with st.popover("Link to this view", type="tertiary", key="link_here", on_change="rerun") as menu:
+        if menu.open:
+            st.caption("Opens this view with these results. No model needed.")
+            st.code(address.here(), language=None)
 
 
 def _head(run: Run) -> None:

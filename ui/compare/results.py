@@ -148,7 +148,9 @@ def _again(run: Run) -> None:
 @st.fragment
 def _about(run: Run) -> None:
     """Draw facts about the run and its links, again when they are opened: the view may have changed."""
-    with st.popover("Link", type="tertiary", key="link_menu", on_change="rerun"):
+    with st.popover("Link", type="tertiary", key="link_menu", on_change="rerun") as menu:
+        if not menu.open:
+            return
         st.caption("Opens this view with these results. No model needed.")
         st.code(address.here(), language=None)
         st.caption("Fills in the question without running it.")

@@ -50,8 +50,11 @@ def popover(
     if wanted is not None:  # those first that do not show it
         id = wanted.id
         routes.sort(key=lambda name: id in shown[name])
-    with st.popover(label, key=f"{key}_box", icon=":material/flag:", width="content"):
-        _form(run, key, [route] if route in routes else routes, wanted, gold)
+    with st.popover(
+        label, key=f"{key}_box", icon=":material/flag:", width="content", on_change="rerun"
+    ) as box:
+        if box.open:
+            _form(run, key, [route] if route in routes else routes, wanted, gold)
     outcome.draw(f"{key}:{run.id}", f"{key}_undo")
 
 
