@@ -91,6 +91,7 @@ class Scene:
         return self.made[passage]
 
 
+@lru_cache(1024)
 def excerpt(passage: Passage, marker: Marker | None, size: int) -> Markup:
     """Return `size` characters of a passage from where most search words are, which are marked."""
     text = _HEADINGS.sub("", passage.text).strip() or passage.text

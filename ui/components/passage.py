@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 
 import streamlit as st
 from markupsafe import Markup
@@ -41,7 +41,10 @@ def marker(run: Run) -> Marker:
     """Return a marker for the words that the run's routes searched with, split by the corpus' analyzer."""
     found = current_fingerprint(run.corpus, settings=state.engine().settings)
     others = searched_texts(run) - {run.query.text}
-    return Marker(run.query.text, others, _analyzer(run.corpus, found))
+    return _marker(run.query.text, frozenset(others), _analyzer(run.corpus, found))
+
+
+_marker = lru_cache(16)(Marker)  # it remembers the words that it has seen, and `excerpt` what it marked
 
 
 def draw(run: Run, view: View, *, ranks: bool = True) -> None:
