@@ -13,6 +13,7 @@ from core.evaluation import experiment_store, report, summary
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.outcome import Journal, Outcome, Outcomes
+from core.evaluation.release.measured import Measured, of_evaluation
 from core.evaluation.spec import Spec
 
 MODES = ("plain", "hard")
@@ -90,3 +91,17 @@ def figures_of(folder: Path) -> dict[str, Any]:
     """The content of its metrics.json."""
     found: dict[str, Any] = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
     return found
+
+
+def of_ranks(
+    folder: Path, ranks: Sequence[Any], route: str = "bm25", why: str = "it broke", **more: Any
+) -> Evaluation:
+    """An evaluation of one route that has the relevant passage at these ranks; "failed": it failed."""
+    outcomes = [failed(why) if rank == "failed" else outcome(rank) for rank in ranks]
+    return evaluation(folder, {route: outcomes}, **more)
+
+
+def at_prices(made: Evaluation, *prices: float | None) -> Measured:
+    """An evaluation as it was made at these prices."""
+    rows = {name: {**row, "prices": list(prices)} for name, row in made.figures["routes"].items()}
+    return of_evaluation(replace(made, figures={**made.figures, "routes": rows}))

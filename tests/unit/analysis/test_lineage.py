@@ -82,43 +82,6 @@ def test_each_of_four_fused_lists_is_called_by_the_step_that_made_it_and_what_th
     assert list_names(result, fusion, "another")[3] == f"search vectors of keys: “{QUESTION}”"
 
 
-def test_a_passage_behind_the_part_of_a_list_that_was_fused_was_cut_by_the_route(run):
-    result = run("cut_lists")
-    sparse, dense = made(result, "search BM25"), made(result, "search vectors")
-    fused = made(result, "fuse by reciprocal rank")
-    assert given(result, fused) == [(sparse.id, 0, 20), (dense.id, 0, 20)]
-    lost = next(id for id in ids(sparse)[20:] if id in ids(dense)[20:])
-    was = min(ids(sparse).index(lost), ids(dense).index(lost)) + 1
-    assert was > 20
-    for depth in (5, 10, 50):
-        assert fate(result, lost, depth) == ("cut by the route", fused.id, was, None)
-    where = "search BM25" if ids(sparse).index(lost) + 1 == was else "search vectors"
-    assert PassageTrace(result).fate(lost, 10).words == (
-        f"At rank {was} in “{where}”, but the route passed only the first 20 to “fuse by reciprocal rank”."
-    )
-    (fusion,) = fusions(result)
-    assert list_names(result, fusion, QUESTION) == (
-        "search BM25, the first 20",
-        "search vectors, the first 20",
-    )
-
-
-def test_an_empty_list_that_was_fused_counts(run):
-    result = run("empty_list")
-    fused = made(result, "fuse by reciprocal rank")
-    sparse, empty = (made(result, "search BM25", at) for at in (0, 1))
-    dense = made(result, "search vectors")
-    assert given(result, fused) == [(sparse.id, 0, 60), (empty.id, 0, 0), (dense.id, 0, 60)]
-    lost = next(id for id in ids(sparse)[:3] if id not in ids(fused)[:3])
-    assert "not in 1 of 3 lists" in PassageTrace(result).fate(lost, 3).words
-    (fusion,) = fusions(result)
-    assert list_names(result, fusion, QUESTION) == (
-        "search BM25",
-        "search BM25: “zyzzyva”",
-        "search vectors",
-    )
-
-
 def test_a_route_with_python_of_its_own_is_told_as_far_as_the_trace_says(run):
     result = run("own_python")
     sparse, dense = made(result, "search BM25"), made(result, "search vectors")

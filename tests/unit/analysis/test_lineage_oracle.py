@@ -27,7 +27,11 @@ SEARCHES = (
     "look up",
     "take the whole corpus",
     "read a range",
-)  # how the names of steps begin that find
+)  # the names of steps that find begin so
+IN_TOP = ("found", "not used", "compressed out", "read in part", "labelled words left out")
+IN_TOP += ("brought by a summary",)
+BY_A_STEP = ("fused away", "put behind", "reranked away", "walked past", "near-duplicate", "dropped")
+BY_A_STEP += ("displaced", "cut at the score drop")
 IN_TURN = ("append", "collect", "concat")
 NOTHING = 10**9
 
@@ -189,57 +193,30 @@ def check_fates(result: RouteResult, made: Truth, names: dict[int, str], ids: li
         fate = funnel.fate(id, depth)
         assert fate.rank == rank, where
         in_top = rank is not None and rank <= depth
-        inside = (
-            "found",
-            "not used",
-            "compressed out",
-            "read in part",
-            "labelled words left out",
-            "brought by a summary",
-        )
-        assert in_top == (fate.kind in inside and rank is not None), where
-        having = {span: list_.index(id) + 1 for span, list_ in made.hits.items() if id in list_}
+        assert in_top == (fate.kind in IN_TOP and rank is not None), where
         if in_top:
             continue
-        step = fate.step.id if fate.step is not None else None
-        if fate.kind == "cut by the route":
-            cut = [one for one in made.sources[step] if one[0] is not None and having.get(one[0]) == fate.was]
-            assert any(id not in made.hits[span][start : start + size] for span, start, size in cut), where
-        elif fate.kind in (
-            "fused away",
-            "put behind",
-            "reranked away",
-            "walked past",
-            "near-duplicate",
-            "dropped",
-            "displaced",
-            "cut at the score drop",
-        ):
-            given = [having.get(span) for span, _, _ in made.sources[step] if span is not None]
-            assert fate.was in given, where
-        elif fate.kind == "never retrieved":
-            assert not having, where
-        elif fate.kind == "found, not opened":
-            assert fate.was in having.values(), where
-            assert all(names[span] != "read_range" for span in having), where
-        elif fate.kind == "not recorded":
-            assert unknown, where
-        elif fate.kind == "list not used":
-            assert having.get(step) == fate.was, where
-            assert step not in reached, where
-        elif fate.kind == "found too low":
-            assert having[step] == fate.was, where
-        elif fate.kind == "behind summaries":
-            assert having.get(step) == fate.was, where
-        elif fate.kind == "query drift":
-            assert step not in made.hits, where
-            assert any(rank == fate.was and span not in reached for span, rank in having.items()), where
-        elif fate.kind == "lost in the first pass":
-            assert id not in made.hits[step], where
-            assert step in reached, where
-            assert any(rank == fate.was and span not in reached for span, rank in having.items()), where
-        else:
-            assert fate.kind in ("dropped by grade", "compressed out", "not used", "not searched"), where
+        having = {span: list_.index(id) + 1 for span, list_ in made.hits.items() if id in list_}
+        step, was = fate.step.id if fate.step is not None else None, fate.was
+        sources = [one for one in made.sources.get(step, []) if one[0] is not None]
+        cut = [
+            made.hits[span][start : start + size] for span, start, size in sources if having.get(span) == was
+        ]
+        unused = any(place == was and span not in reached for span, place in having.items())
+        holds = {
+            "cut by the route": any(id not in part for part in cut),
+            "never retrieved": not having,
+            "found, not opened": was in having.values() and all(names[one] != "read_range" for one in having),
+            "not recorded": unknown,
+            "list not used": having.get(step) == was and step not in reached,
+            "found too low": having.get(step) == was,
+            "behind summaries": having.get(step) == was,
+            "query drift": step not in made.hits and unused,
+            "lost in the first pass": id not in made.hits.get(step, [id]) and step in reached and unused,
+            **dict.fromkeys(BY_A_STEP, was in [having.get(span) for span, _, _ in sources]),
+            **dict.fromkeys(("dropped by grade", "compressed out", "not used", "not searched"), True),
+        }
+        assert holds[fate.kind], f"{where}: {fate.kind}"
 
 
 def check(watch: Watch, result: RouteResult, ids: list[str], depth: int) -> int:
@@ -337,11 +314,8 @@ PARAMETERS = {
 @pytest.mark.timeout(3600)
 @settings(
     max_examples=max(5, settings().max_examples // 5),
-    phases=[
-        Phase.explicit,
-        Phase.reuse,
-        Phase.generate,
-    ],  # a smaller corpus is no simpler one, and takes as long
+    # a smaller corpus is no simpler one, and takes as long
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )
 @given(
     count=st.integers(3, 150),

@@ -26,10 +26,7 @@ from core.domain.outputs import (
     SentenceFilter,
     Written,
 )
-from core.domain.types import Hit, Link, Passage, Query, RouteResult, Span
-from core.engine.request import Request
-from core.routes.registry import routes
-from tests.fakes import FakeEngine
+from core.domain.types import Hit, Link, Passage, RouteResult, Span
 from tests.runs import make_run
 
 
@@ -300,17 +297,17 @@ def test_fates_worked_by_hand(result, expected, words):
 @pytest.mark.parametrize(
     ("status", "said"),
     [
-        ("failed", "The route failed: boom."),
-        ("timeout", "The route ran out of time: boom."),
-        ("unavailable", "The route could not run: boom."),
-        ("cancelled", "The route was stopped: boom."),
+        ("failed", "failed"),
+        ("timeout", "ran out of time"),
+        ("unavailable", "could not run"),
+        ("cancelled", "was stopped"),
     ],
 )
 def test_no_ranking_with_the_reason(status, said):
     broken = span(2, "rerank", "RERANKER", error="boom")
     one = PassageTrace(route([SPARSE, broken], "", status=status, error="boom")).fate("b", 3)
     assert (one.kind, one.rank, one.step) == ("no ranking", None, broken)
-    assert one.words == f"{said} Until then, the passage was at rank 2 in “search BM25”."
+    assert one.words == f"The route {said}: boom. Until then, the passage was at rank 2 in “search BM25”."
 
 
 def sources(result, step):
@@ -341,10 +338,6 @@ def test_the_lists_of_a_step_are_those_its_links_name_in_their_order(result, ste
     assert sources(result, step) == lists
 
 
-def test_where_lists_were_used_is_unknown_before_one_of_the_routes_own():
-    assert [stage.used for stage in PassageTrace(OWN_LIST).stages("b")] == [None, None, True]
-
-
 def test_of_a_passage_that_a_list_repeats_each_place_counts():
     twice = span(1, "search", "TOOL", "abab", output=Search(("why",)))
     late = rerank(2, "ba", 1, 2, 2)
@@ -354,25 +347,23 @@ def test_of_a_passage_that_a_list_repeats_each_place_counts():
     assert flow.places(twice) == {"a": 1, "b": 2}
 
 
-SEARCHED = [
-    (Embedding(("why",)), "“why”"),
-    (Embedding(("one", "two")), "the mean of 2 texts"),
-    (Embedding(("one",), "why"), "the mean of 1 text and the question"),
-    (Embedding(("why",), recalled=("memory/s/1",)), "“why” and recalled turns"),
-    (NOTHING, "a vector made by the route's own code"),
-]
-
-
-@pytest.mark.parametrize(("made", "words"), SEARCHED)
-def test_what_a_search_searched_with_is_what_its_vector_was_made_of(made, words):
-    vector = span(1, "make", "EMBEDDING", output=made)
-    other = span(2, "embed", "EMBEDDING", output=Embedding(("embedded last",)))
-    linked = span(3, "search vectors", "RETRIEVER", "a", output=Search(), links=[Link("vector", 1, 384)])
-    tokens = span(4, "search tokens", "RETRIEVER", "b", output=Search(), links=[Link("asked", 1, 1)])
-    funnel = PassageTrace(route([vector, other, linked, tokens], "a"))
-    assert (funnel.asked(linked), funnel.asked(tokens)) == (words, words)
-    own = replace(linked, links=(Link("vector", None, 384),))
-    assert PassageTrace(route([own], "a")).asked(own) == "a vector made by the route's own code"
+def test_what_a_search_searched_with_is_what_its_vector_was_made_of():
+    own = "a vector made by the route's own code"
+    for made, words in (
+        (Embedding(("why",)), "“why”"),
+        (Embedding(("one", "two")), "the mean of 2 texts"),
+        (Embedding(("one",), "why"), "the mean of 1 text and the question"),
+        (Embedding(("why",), recalled=("memory/s/1",)), "“why” and recalled turns"),
+        (NOTHING, own),
+    ):
+        vector = span(1, "make", "EMBEDDING", output=made)
+        other = span(2, "embed", "EMBEDDING", output=Embedding(("embedded last",)))
+        linked = span(3, "search vectors", "RETRIEVER", "a", output=Search(), links=[Link("vector", 1, 384)])
+        tokens = span(4, "search tokens", "RETRIEVER", "b", output=Search(), links=[Link("asked", 1, 1)])
+        funnel = PassageTrace(route([vector, other, linked, tokens], "a"))
+        assert (funnel.asked(linked), funnel.asked(tokens)) == (words, words)
+        linked = replace(linked, links=(Link("vector", None, 384),))
+        assert PassageTrace(route([linked], "a")).asked(linked) == own
 
 
 def test_lists_that_held_it_anywhere_best_first_and_shared_ones_once():
@@ -382,24 +373,6 @@ def test_lists_that_held_it_anywhere_best_first_and_shared_ones_once():
     assert [one.rank for one in lists] == sorted(one.rank for one in lists)
     assert sum(one.span.name == "search BM25" and one.rank == 5 for one in lists) == 1
     assert all(one.span.hits[one.rank - 1][0] == id for one in lists)
-
-
-RUNS = [make_run(mishaps=False), make_run(), make_run(hostile=True)]
-
-
-@given(run=st.sampled_from(RUNS), at=st.integers(0, 59), depth=st.integers(1, 60))
-def test_a_fate_agrees_with_the_final_ranking(run, at, depth):
-    id = list(run.passages)[at]
-    for result in run.results:
-        one = PassageTrace(result).fate(id, depth)
-        places = [hit.passage.id for hit in result.hits]
-        rank = places.index(id) + 1 if id in places else None
-        assert one.rank == (rank if result.status == "ok" else None)
-        inside = one.kind in ("found", "not used", "compressed out")
-        assert inside == (one.rank is not None and one.rank <= depth)
-        assert one.words.endswith(".")
-        if one.step is not None:
-            assert one.step in result.spans
 
 
 ids = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8)
@@ -445,23 +418,3 @@ def test_spans_of_any_shape_give_a_fate(first, second, final, depth, given_lists
         assert (one.kind == "found") == (one.rank is not None and one.rank <= depth)
         assert one.words
         assert len(funnel.stages(id)) == len(funnel.flow.lists)
-
-
-def test_fates_of_every_route_that_can_run_agree_with_its_spans(tmp_path):
-    engine = FakeEngine(tmp_path)
-    run = engine.ask(Request(Query("What if a fragile box arrived crushed?"), "tiny", tuple(routes())))
-    assert sum(result.status == "ok" for result in run.results) >= 15
-    for result in (one for one in run.results if one.status == "ok"):
-        funnel = PassageTrace(result)
-        final = [hit.passage.id for hit in result.hits]
-        assert funnel.flow.sources(None) or not final
-        assert not funnel.flow.unknown
-        for id in run.passages:
-            for depth in (1, 2, 5):
-                one = funnel.fate(id, depth)
-                assert one.rank == (final.index(id) + 1 if id in final else None)
-                if one.step is not None and one.was is not None and one.step.hits is not None:
-                    ranks = {stage.rank for stage in funnel.stages(id)}
-                    assert one.was in ranks or one.was == one.rank
-                if one.kind == "never retrieved":
-                    assert all(id not in dict(span.hits or ()) for span in result.spans)

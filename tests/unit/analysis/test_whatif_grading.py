@@ -30,7 +30,7 @@ from core.analysis.what_if.grading import (
 from core.analysis.what_if.parameters import threshold_parameters
 from core.domain.errors import BadInput
 from core.domain.outputs import NOTHING, Decision, Grading, PassageGrade, Round, Selection
-from core.domain.types import AnswerStyle, Query, RouteResult, Span
+from core.domain.types import Query, RouteResult, Span
 from core.engine.request import Request
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.tuning.batch_run import follows, graded
@@ -93,21 +93,17 @@ def test_every_grade_is_in_its_band_highest_first(grades, pair):
     assert len(whole) + len(found.without) == len(grades)
 
 
-# One question.
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "decision"),
-    [(0.2, 0.9, "correct"), (0.2, 0.95, "ambiguous"), (0.94, 0.95, "ambiguous"), (0.945, 0.95, "incorrect")],
-)
-def test_thresholds_decide_by_the_best_grade(low, high, decision):
-    found = at(some(0.94, 0.71, None, 0.08), low, high)
-    assert found.decision == decision
-    assert "0.940" in found.why
-    assert "1 of 4 passages have no grade" in found.why
-
-
-def test_the_lower_threshold_cannot_be_above_the_upper_one():
+def test_thresholds_decide_by_the_best_grade():
+    for low, high, decision in (
+        (0.2, 0.9, "correct"),
+        (0.2, 0.95, "ambiguous"),
+        (0.94, 0.95, "ambiguous"),
+        (0.945, 0.95, "incorrect"),
+    ):
+        found = at(some(0.94, 0.71, None, 0.08), low, high)
+        assert found.decision == decision
+        assert "0.940" in found.why
+        assert "1 of 4 passages have no grade" in found.why
     with pytest.raises(BadInput, match=r"0\.9 is above the upper one 0\.2"):
         at(some(0.5), 0.9, 0.2)
 
@@ -183,9 +179,6 @@ def test_what_a_grader_that_did_not_end_gave_until_then_is_kept(asked):
     assert (found.output.decision, by_best(found.output)) == ("", False)
 
 
-# One score against one threshold.
-
-
 def test_every_kind_of_decision_by_one_score_is_decided_again(asked):
     writes = {"evidence": {"Yes": 0.6, "No": 0.4}, "answer": "So [1]."}
     (gate,) = gates(asked("bm25", writes, answers="all"))
@@ -202,14 +195,6 @@ def test_every_kind_of_decision_by_one_score_is_decided_again(asked):
     (looked,) = gates(asked("critique_loop", {**judged, "look-up": "0.7"}, search_from=0.5))
     assert (looked.score, looked.decision) == (0.7, "retrieve")
     assert (looked.decide(0.7), looked.decide(0.8)) == ("retrieve", "no retrieval")
-
-
-def test_copied_sentences_tell_their_evidence_and_floor(asked):
-    (gate,) = gates(asked("bm25", answers="all", style=AnswerStyle("extract")))
-    assert gate.threshold == 0.51
-    assert gate.decision == ("answer" if gate.score >= 0.51 else "abstain")
-    assert gate.decide(gate.score + 0.001) == "abstain"
-    assert gate.decide(gate.score) == "answer"
 
 
 def gated(output):
@@ -254,9 +239,6 @@ def test_passages_and_strips_at_another_floor(asked):
         assert {piece.score for piece in pieces if piece.kept} == {best}, "each passage keeps its best"
 
 
-# Ways.
-
-
 def test_the_ways_not_taken_are_those_the_step_declares_and_a_kept_round_is_a_decision(asked):
     told_ = {
         one.span.name: one.output for one in decisions(asked("crag", {"grade": "0.95"}, evaluator="llm"))
@@ -271,9 +253,6 @@ def test_the_ways_not_taken_are_those_the_step_declares_and_a_kept_round_is_a_de
     assert (kept.span.name, kept.output.decision) == ("keep the best round", "round 1 of 2")
     assert isinstance(kept.output, Selection)
     assert decisions(asked("mmr")) == []
-
-
-# Parameters.
 
 
 def test_thresholds_become_the_parameters_of_their_own_step(asked):
@@ -302,9 +281,6 @@ def test_thresholds_become_the_parameters_of_their_own_step(asked):
     assert other is None, (
         "the route's parameter of that name is another step's, though their values are equal"
     )
-
-
-# Over many questions.
 
 
 CASES = (
@@ -375,48 +351,35 @@ def test_questions_count_where_their_labels_say_something():
     assert graded(labelled, results, "another step").cases == ()
 
 
-# Words.
-
-
 def test_the_first_words_tell_dropped_and_wrongly_trusted_passages():
     run = make_run(mishaps=False)
     (grading,) = gradings(run.results[-1])
     ids = [one.id for one in grading.output.grades]
     left = tuple(hit for hit in run.results[-1].hits if hit.passage.id != ids[4])
     run = replace(run, results=(*run.results[:-1], replace(run.results[-1], hits=left)))
-    lines = findings(run, {ids[4]: 3, ids[0]: 0})
-    assert len(lines) == 2
-    assert "“grade and decide” graded 1 labelled passages (" in lines[0]
-    assert "(0.080)" in lines[0]
-    assert "0 of 1 have no label" in lines[1]
-    assert "(0.940)" in lines[1]
+    dropped, trusted = findings(run, {ids[4]: 3, ids[0]: 0})
+    assert "“grade and decide” graded 1 labelled passages (" in dropped
+    assert "(0.080)" in dropped
+    assert "0 of 1 have no label" in trusted
+    assert "(0.940)" in trusted
     assert "1 of 1 have no label" in findings(run, {ids[4]: 3})[1]
-    assert findings(run, {ids[0]: 3, ids[3]: 2, ids[4]: 1}) == []
-    assert findings(run, {}) == []
-    never = findings(run, {"elsewhere": 3})[0]
-    assert never.endswith("“grade and decide” graded none of 1 relevant passages.")
-    twice = replace(
-        run, results=(replace(run.results[-1], spans=run.results[-1].spans + run.results[-1].spans),)
-    )
-    assert findings(twice, {"elsewhere": 3})[0].endswith("The same in 2 steps.")
+    assert findings(run, {ids[0]: 3, ids[3]: 2, ids[4]: 1}) == findings(run, {}) == []
+    twice = replace(run.results[-1], spans=run.results[-1].spans * 2)
+    never = findings(replace(run, results=(twice,)), {"elsewhere": 3})[0]
+    assert "graded none of 1 relevant passages." in never
+    assert never.endswith("The same in 2 steps.")
     assert held(run) == "Graded passages: 5, in 1 steps of 1 routes."
     assert held(replace(run, results=run.results[:1])) == "No route in this run graded passages."
 
-
-def test_decisions_in_one_line_count_repeats():
-    def span(n, decision):
-        return Span(n, None, "s", "CHAIN", 0, 1, {}, Decision(decision, (), ""))
-
-    spans = tuple(span(n, word) for n, word in enumerate(("go on", "go on", "stop", "a", "b", "c"), 1))
-    run = make_run()
+    spans = tuple(
+        Span(n, None, "s", "CHAIN", 0, 1, {}, Decision(word, (), ""))
+        for n, word in enumerate(("go on", "go on", "stop", "a", "b", "c"), 1)
+    )
     run = replace(run, results=(replace(run.results[0], spans=spans),))
     assert [line for _, line in decided(run)] == ["go on (2 times) → stop → a → b → 1 more"]
 
 
-# Charts.
-
-
-def test_the_strip_draws_every_grade_once_with_labels_and_both_thresholds():
+def test_the_charts_draw_every_grade_once_and_the_tallies():
     grades = some(0.94, 0.71, None, 0.33, 0.08)
     figure = grade_strip(grades, {"p0": "<b>A</b>"}, {"p4": 3}, 0.3, 0.8, (0.2, 0.8))
     drawn = sorted(x for trace in figure.data for x in trace.x)
@@ -431,18 +394,12 @@ def test_the_strip_draws_every_grade_once_with_labels_and_both_thresholds():
         "Passages graded 0.8 or higher: 1, in between: 2, below 0.3: 1, without a grade: 1; ◆ marks 1 "
         "labelled. Decision: correct."
     )
-
-
-def test_the_curves_are_the_tallies():
     curve = sweep(CASES, "high", 0.2, 0.9)
     figure = threshold_curves(curve, "high", {"stored": 0.9, "tried": 0.4})
     by_name = {trace.name: trace for trace in figure.data}
     assert list(by_name["correct"].y) == [one.counts["correct"] for one in curve]
     assert list(by_name["wrong discards"].y) == [one.lost for one in curve]
     assert {note.text for note in figure.layout.annotations} == {"stored", "tried"}
-
-
-# Without any model.
 
 
 @pytest.mark.parametrize("models", [True, False])

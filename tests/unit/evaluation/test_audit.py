@@ -52,9 +52,6 @@ def the_row(figures, step=STEP):
     return row
 
 
-# --- what is known by hand
-
-
 def test_figures_are_those_known_by_hand_and_can_be_made_again_of_the_folder(wary, tmp_path):
     figures = audited(wary, tmp_path / "out")
     row = the_row(figures)
@@ -140,9 +137,6 @@ def test_a_claim_is_a_figure_that_the_baseline_has(wary, tmp_path):
     assert (row["claim"], row["planned"]["n"]) == ("recall@10", 7)
 
 
-# --- the declarations
-
-
 def test_what_every_answer_decides_is_no_decision_of_a_loop():
     assert "is the answer in the passages" in decisions.own("hybrid_rrf")
     assert "act on the grades" in decisions.own("crag")
@@ -205,9 +199,6 @@ def test_a_route_runs_either_way_of_a_pair(tmp_path, route, step):
         assert (result.status, span.output.decision) == ("ok", forced), result.error
         found.append((result.answer, [hit.passage.id for hit in result.hits]))
     assert found[0] != found[1]
-
-
-# --- an oracle
 
 
 VALUES = st.none() | st.sampled_from([0.0, 0.25, 0.5, 1.0])
@@ -322,9 +313,6 @@ def test_what_is_measured_of_database_queries_is_a_figure_too():
     assert row["figures"]["recall@10"]["tied"] == 1, "neither found anything"
 
 
-# --- going on, and what is refused
-
-
 class Counting:
     """Notes what an engine is asked, and may end the process at one of them."""
 
@@ -430,9 +418,6 @@ def test_what_cannot_be_audited_is_told_before_anything_is_asked(wary, tmp_path)
     )
     ready = audit.prepare(wary, SPEC, replace(labelled_set(), questions=golds, qrels={}))
     assert len(ready.labelled.questions) == 8
-
-
-# --- the command
 
 
 @pytest.fixture

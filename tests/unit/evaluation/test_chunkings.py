@@ -11,7 +11,6 @@ import pytest
 
 from core import api
 from core.backends import embedder as embedders
-from core.cli import main
 from core.corpus import catalogue, index, variants
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput, Unavailable
@@ -74,15 +73,6 @@ def questions(tmp_path):
     path = tmp_path / "questions.jsonl"
     path.write_text("\n".join(map(json.dumps, QUOTED)))
     return path
-
-
-@pytest.fixture
-def call(capsys):
-    def run(*args):
-        code = main([str(arg) for arg in args])
-        return code, *capsys.readouterr()
-
-    return run
 
 
 def built(engine, folder, given="100,headings"):
@@ -219,40 +209,30 @@ def test_labels_that_people_made_hold_too_and_what_is_lost_is_told(engine, folde
 
 def test_two_readings_of_a_source_are_compared_on_the_same_words(engine, folder, tmp_path, call):
     """Columns that one reader interleaves: its corpus lacks the quotes, and so covers less of them."""
-    made = {one.name: one for one in realistic.files()}
-    pdf = next(one for one in made.values() if "columns" in one.name and one.name.endswith(".pdf"))
+    pdf = next(one for one in realistic.files() if "columns" in one.name and one.name.endswith(".pdf"))
     (folder / "columns.pdf").write_bytes(pdf.content)
+    other = "shop@pdf-kreuzberg"
     code, out, err = call("index", folder, "--chunkings", "100,pdf=kreuzberg", "--json")
     assert code == 0, err
-    assert [one["name"] for one in json.loads(out)["chunkings"]] == ["shop@100", "shop@pdf-kreuzberg"]
-    read = {
-        name: engine.corpus(name).document("columns.pdf")[0].text for name in ("shop", "shop@pdf-kreuzberg")
-    }
-    assert read["shop"] != read["shop@pdf-kreuzberg"]
-    first, second = engine.corpus("shop").document("columns.pdf")[1][:1], QUOTED[0]
-    quote = first[0].text
-    rows = [
-        {"id": "columns", "text": quote[:60], "relevant": [{"doc": "columns.pdf", "quote": quote}]},
-        second,
-    ]
+    assert [one["name"] for one in json.loads(out)["chunkings"]] == ["shop@100", other]
+    read = {name: engine.corpus(name).document("columns.pdf")[0].text for name in ("shop", other)}
+    assert read["shop"] != read[other]
+    quote = engine.corpus("shop").document("columns.pdf")[1][0].text
+    labelled = [{"doc": "columns.pdf", "quote": quote}]
+    rows = [{"id": "columns", "text": quote[:60], "relevant": labelled}, QUOTED[0]]
     path = tmp_path / "q.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
     wanted = Spec("shop", ("bm25",), split="all", questions=(str(path),), chunkings=("pdf=kreuzberg",))
     group = measuring.prepare(engine, wanted)
     assert not any(area.lost for areas in group.placed.values() for area in areas)
-    there = group.readings["shop@pdf-kreuzberg"]
+    there = group.readings[other]
     assert any(area.lost for area in there["columns"])
     assert there["q-returns"] == group.placed["q-returns"], "of a file that is read alike"
-    for area in there["columns"]:
-        if not area.lost:
-            words = " ".join(read["shop@pdf-kreuzberg"][area.start : area.end].split())
-            assert words in " ".join(quote.split())
-    figures = measuring.perform(engine, group, out=tmp_path / "out")
-    row = figures["routes"]["bm25"]
-    assert row["shop@pdf-kreuzberg"][COVERAGE] < row["shop"][COVERAGE] == pytest.approx(1.0, abs=0.05)
-    assert figures["chunkings"]["shop@pdf-kreuzberg"]["chunking"] == "pdf-kreuzberg"
-    _, places = report.read_questions(tmp_path / "out")
-    assert places["shop@pdf-kreuzberg"]["columns"] == list(there["columns"])
+    for area in (area for area in there["columns"] if not area.lost):
+        assert " ".join(read[other][area.start : area.end].split()) in " ".join(quote.split())
+    row = measuring.perform(engine, group, out=tmp_path / "out")["routes"]["bm25"]
+    assert row[other][COVERAGE] < row["shop"][COVERAGE] == pytest.approx(1.0, abs=0.05)
+    assert report.read_questions(tmp_path / "out")[1][other]["columns"] == list(there["columns"])
 
 
 def test_a_set_that_cannot_be_measured_says_why(engine, folder, questions, tmp_path):

@@ -1,7 +1,6 @@
 """From a complaint to a labelled question: kept, merged, undone, refused; and what the route itself shows."""
 
 import threading
-from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -14,17 +13,10 @@ from core.evaluation.labels import desk as desks
 from core.evaluation.labels import run_labels
 from core.evaluation.labels.final import final
 from core.evaluation.labels.run_labels import Report, complaint_set, report, undo
-from core.store import Store
 from core.store.labels import Judgement
 from tests.runs import make_run
 
 NAME = "regressions tiny"
-
-
-@pytest.fixture
-def store(tmp_path):
-    with closing(Store(tmp_path / "store.sqlite")) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +71,7 @@ def test_a_second_complaint_of_the_same_question_is_merged_with_both_names(store
     assert len(desks.load(store, NAME).questions) == 1
 
 
-def test_the_same_words_after_other_turns_are_another_question(store, run, first):
+def test_other_turns_make_another_question_and_ids_of_others_are_not_taken(store, run, first):
     route, _ = first
     report(store, NAME, said(run, route))
     other = replace(run, query=Query(run.query.text, (Turn("user", "something before"),)))
@@ -87,15 +79,20 @@ def test_the_same_words_after_other_turns_are_another_question(store, run, first
     assert len(desks.load(store, NAME).questions) == 2
 
 
-def test_undo_takes_all_of_it_back(store, run, first):
+def test_undo_takes_all_of_it_back_and_keeps_what_others_said_meanwhile(store, run, first):
     route, passage = first
     kept = report(store, NAME, said(run, route, passage))
     undo(store, kept)
     assert desks.sets(store) == ()  # the set was made for it
     with pytest.raises(BadInput, match="no label set"):
         undo(store, kept)
-    report(store, NAME, said(run, route, passage))  # the name is free again
+    kept = report(store, NAME, said(run, route, passage))  # the name is free again
     assert len(desks.load(store, NAME).questions) == 1
+    desks.judge(store, NAME, Judgement(kept.question.id, passage.id, "bob", "person", "grade", 1))
+    undo(store, kept)
+    desk = desks.load(store, NAME)
+    assert desk.questions[0].complaints == ()
+    assert [(one.annotator, one.grade) for one in desk.current] == [("bob", 1)]
 
 
 def test_undo_of_one_of_two_leaves_the_others(store, run, first):
@@ -133,16 +130,6 @@ def test_an_id_that_another_question_has_is_not_taken_from_it(store, run, first)
     kept = report(store, NAME, said(run, first[0]))
     assert kept.question.id == taken + "+"
     assert [one.query.text for one in desks.load(store, NAME).questions] == ["something else", run.query.text]
-
-
-def test_undo_keeps_what_others_said_of_the_question_meanwhile(store, run, first):
-    route, passage = first
-    kept = report(store, NAME, said(run, route, passage))
-    desks.judge(store, NAME, Judgement(kept.question.id, passage.id, "bob", "person", "grade", 1))
-    undo(store, kept)
-    desk = desks.load(store, NAME)
-    assert desk.questions[0].complaints == ()
-    assert [(one.annotator, one.grade) for one in desk.current] == [("bob", 1)]
 
 
 def test_two_people_at_once_lose_nothing(store, run, first):

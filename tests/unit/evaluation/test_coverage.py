@@ -104,7 +104,7 @@ def test_a_passage_cut_in_two_that_follow_each_other_changes_nothing(
     assert one is two is None or [one[n] for n in names] == [two[n] for n in names]
 
 
-def test_text_that_comes_again_costs_tokens_and_gains_nothing() -> None:
+def test_measures_by_hand():
     labelled = [("a", 0, 10), ("a", 5, 10)]  # counted once
     found = measures(labelled, [("a", 0, 5), ("a", 0, 5), ("a", 0, 10)])
     assert found is not None
@@ -113,18 +113,12 @@ def test_text_that_comes_again_costs_tokens_and_gains_nothing() -> None:
         gains(labelled, [("a", 0, 5), ("a", 0, 5), ("a", 0, 10)]).tolist()
         == [True] * 5 + [False] * 10 + [True] * 5
     )
-
-
-def test_the_last_passage_counts_as_far_as_the_budget_reaches() -> None:
     labelled, ranking = [("a", 900, 1100)], [("b", 0, 900), ("a", 900, 1300)]
     found = measures(labelled, ranking)
     assert found is not None
     assert (found["coverage@1000"], found["coverage@2000"]) == (0.5, 1.0)
     assert (found["passages"], found["tokens a passage"], found["documents"]) == (2.0, 650.0, 1.0)
     assert passage_by_passage(labelled, ranking) == [(900, 0.0), (100, 0.5)]
-
-
-def test_a_perfect_ranking_cannot_pass_the_budget() -> None:
     assert reachable([("a", 0, 4000)]) == 0.25
     assert reachable([("a", 0, 10), ("a", 0, 10)]) == 1.0
 

@@ -24,13 +24,8 @@ from core.evaluation.diff.questions import (
     questions_diff,
 )
 from core.evaluation.experiment_store import opened
-from tests.released import evaluation, failed, figures_of, labelled, outcome
-
-
-def made(folder, ranks, *, route="bm25", **more):
-    """An evaluation of one route that has the one relevant passage at these ranks; "failed": it failed."""
-    outcomes = [failed() if rank == "failed" else outcome(rank) for rank in ranks]
-    return evaluation(folder, {route: outcomes}, **more)
+from tests.released import evaluation, figures_of, labelled, outcome
+from tests.released import of_ranks as made
 
 
 def by_id(found):

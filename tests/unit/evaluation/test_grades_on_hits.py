@@ -1,7 +1,5 @@
 """Grades given on hits: stored as labels of the question, and taken back by the same grade."""
 
-from contextlib import closing
-
 import pytest
 
 from core.domain import people
@@ -11,14 +9,7 @@ from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.final import final
 from core.evaluation.labels.run_labels import grade, grade_set
-from core.store import Store
 from tests.runs import make_run
-
-
-@pytest.fixture
-def store(tmp_path):
-    with closing(Store(tmp_path / "store.sqlite")) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -41,8 +41,6 @@ def run(engine, one, count=60, seed=1):
     return job
 
 
-# Kappa.
-
 GRADED = st.lists(
     st.tuples(st.sampled_from("abcdef"), st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=40
 )
@@ -81,9 +79,6 @@ def test_the_interval_is_that_of_drawing_whole_questions_by_brute_force():
     assert wide > narrow, "passages of one question are not independent"
 
 
-# From scores to grades.
-
-
 @settings(max_examples=80, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 100), st.integers(0, 3)), min_size=2, max_size=30),
@@ -110,9 +105,6 @@ def test_bounds_never_fall_and_that_of_relevance_is_the_best_there_is(cases, rel
     assert agreement(reached[relevant_from - 1]) == pytest.approx(best)
     for grade in range(1, 4):
         assert (graded(1.0, bounds) >= grade) is (reached[grade - 1] <= 1)
-
-
-# The pairs.
 
 
 def never(question, count):
@@ -155,9 +147,6 @@ def test_what_nobody_judged_is_not_taken_as_not_relevant(engine):
     assert {pair.question.id >= "q20" for pair in whole if pair.grade == 0} == {True}
     assert sum(pair.grade == 0 for pair in whole) == len(whole) / 2
     assert set(asked) <= {q.id for q in without}
-
-
-# The measurement.
 
 
 def test_a_judge_that_is_right_is_shown_and_one_that_is_blind_is_not(engine):
@@ -294,9 +283,6 @@ def test_the_labels_of_a_corpus_bring_their_guidelines(tmp_path):
         source.own_policy("mine", tmp_path, 2)
 
 
-# Ranges.
-
-
 def outcomes(corpus, ranked):
     """What each route found for each question, by the passages' numbers."""
     ids = passages(corpus)
@@ -314,41 +300,31 @@ def test_both_ends_are_the_metrics_over_the_labels_of_people_and_of_both(engine)
     made = run(engine, one).record
     ids = passages(corpus)
     qrels = {q: {p: g for p, g in some.items() if p != ids[int(q[1:])]} for q, some in people(corpus).items()}
-    for n in range(0, COUNT, 2):  # people know another passage only, so that what answers is unjudged
-        qrels[f"q{n:02}"][ids[(n + 1) % COUNT]] = 2
+    even = {f"q{n:02}": n for n in range(0, COUNT, 2)}
+    for q, n in even.items():  # people know another passage only, so that what answers is unjudged
+        qrels[q][ids[(n + 1) % COUNT]] = 2
     some = labelled(qrels)
-    found = outcomes(
-        corpus,
-        {
-            f"q{n:02}": {"a": [(n + 1) % COUNT, (n + 5) % COUNT], "b": [n, (n + 1) % COUNT]}
-            for n in range(COUNT)
-        },
-    )
-    before = json.dumps(qrels)
+    ranked = {
+        f"q{n:02}": {"a": [(n + 1) % COUNT, (n + 5) % COUNT], "b": [n, (n + 1) % COUNT]} for n in range(COUNT)
+    }
+    found, before = outcomes(corpus, ranked), json.dumps(qrels)
     filled = fill(engine, some, found, made)
     assert json.dumps(qrels) == before, "people's labels stay as they are"
-    asked = {q for q in qrels if some.labelled(q)}
-    assert asked == {f"q{n:02}" for n in range(0, COUNT, 2)}
-    assert set(filled.grades) == asked
-    assert {p for n in range(0, COUNT, 2) for p, g in filled.grades[f"q{n:02}"].items() if g >= 2} == {
-        ids[n] for n in range(0, COUNT, 2)
-    }
+    assert set(filled.grades) == {q for q in qrels if some.labelled(q)} == {*even}
+    assert {p for q in even for p, g in filled.grades[q].items() if g >= 2} == {ids[n] for n in even.values()}
     block = filling.block(some, found, ["a", "b"], made, filled)
-    whole = {q: {**filled.grades[q], **qrels[q]} for q in asked}
+    whole = {q: {**filled.grades[q], **qrels[q]} for q in even}
     for route in ("a", "b"):
-        rankings = {q: found[q][route].hits for q in asked}
-        for end, of in (("unjudged_irrelevant", {q: qrels[q] for q in asked}), ("as_judged", whole)):
+        rankings = {q: found[q][route].hits for q in even}
+        for end, of in (("unjudged_irrelevant", {q: qrels[q] for q in even}), ("as_judged", whole)):
             values = by_question(of, rankings, relevant_from=2)
             for metric in filling.RANGED:
                 mean = float(np.mean([value[metric] for value in values.values()]))
                 assert block["routes"][route][metric][end] == pytest.approx(mean)
-    assert block["orders"]["mrr@10"]["swapped"] == []  # 1 and .5 become equal: nobody is overtaken
-    assert block["orders"]["precision@5"]["swapped"] == []
-    assert block["orders"]["recall@10"]["swapped"] == []
+    for metric in ("mrr@10", "precision@5", "recall@10"):  # 1 and .5 become equal: nobody is overtaken
+        assert block["orders"][metric]["swapped"] == []
     assert (block["judged"], block["relevant"]) == (filled.judged, 20)
-    assert text.ends_of(block, "a", "recall@10") == (1.0, 0.5), (
-        "what a route does not find is missed once it is known to be relevant"
-    )
+    assert text.ends_of(block, "a", "recall@10") == (1.0, 0.5), "missed once it is known to be relevant"
     assert text.ends_of(block, "a", "map") is None
     assert text.ends_of(None, "a", "ndcg@10") is None
     assert "kappa with people is 1.00 [1.00, 1.00]" in text.judge_said(block)

@@ -5,7 +5,6 @@ import signal
 
 import pytest
 
-from core.cli import main
 from core.corpus import catalogue
 from core.corpus.chunk import WHOLE
 from core.corpus.source import Source
@@ -34,15 +33,6 @@ def engine(tmp_path, monkeypatch):
     yield made
     jobs.clear()
     made.store.close()
-
-
-@pytest.fixture
-def call(capsys):
-    def run(*args):
-        code = main([*map(str, args)])
-        return code, *capsys.readouterr()
-
-    return run
 
 
 def test_it_prints_the_kappa_the_confusion_and_what_is_left_open(engine, call):

@@ -120,7 +120,7 @@ def test_the_queue_is_made_of_the_evaluation_and_keeps_its_labels(made, store):
     assert label_next.order(wider, made, "bm25", "dense") == ("q3", "extra", "q1")
 
 
-def test_the_set_of_the_evaluation_itself_is_used(made, store):
+def test_the_set_of_the_evaluation_itself_is_used_unless_it_is_over_another_corpus(made, store):
     desks.create(store, "mine", "tiny", made.labelled.questions)
     spec = {**made.spec, "labels": "mine"}
     assert label_next.begin(store, replace(made, spec=spec), "bm25", "dense", Corpus())[0] == "mine"

@@ -1,6 +1,5 @@
 """What the Label page is made of: where to go next, catching up, coverage, bands, lines, origins."""
 
-from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -17,17 +16,10 @@ from core.evaluation.labels.desk import caught_up
 from core.evaluation.labels.final import Tied, final, landis_koch
 from core.evaluation.labels.label_next import onward
 from core.evaluation.labels.pool import Share, coverage
-from core.store import Store
 from core.store.labels import Judgement, Pooled
 from tests.runs import make_run
 
 ORDER = tuple(("q", str(n)) for n in range(8))
-
-
-@pytest.fixture
-def store(tmp_path):
-    with closing(Store(tmp_path / "runs.sqlite")) as made:
-        yield made
 
 
 def said(pair, kind="later", number=0, grade=None):

@@ -35,17 +35,6 @@ def engine(tmp_path, monkeypatch, store_place):
 
 
 @pytest.fixture
-def call(capsys):
-    """Run one command line in this process: (exit code, stdout, stderr)."""
-
-    def run(*args):
-        code = main(["labels", *map(str, args)])
-        return code, *capsys.readouterr()
-
-    return run
-
-
-@pytest.fixture
 def questions(tmp_path):
     path = tmp_path / "questions.jsonl"
     asked = {"q1": "How do I send a fragile item back?", "q2": "Does customs hold a parcel?"}
@@ -54,7 +43,7 @@ def questions(tmp_path):
 
 
 def done(call, *args):
-    code, out, err = call(*args, "--json")
+    code, out, err = call("labels", *args, "--json")
     assert (code, "error" in err) == (0, False), err
     return json.loads(out)
 
@@ -96,11 +85,15 @@ def test_from_questions_to_files_and_back(engine, call, questions, tmp_path):
 
 
 def test_for_people_in_words(engine, call, questions):
-    assert "There are no label sets" in call("list")[1]
-    assert "next: labels pool" in call("create", "s", "--corpus", "tiny", "--questions", questions)[1]
-    assert "passages for 2 of 2 questions, from 1 routes" in call("pool", "s", "--routes", "bm25")[1]
-    assert "Agreement needs two annotators" in call("agreement", "s")[1]
-    code, out, err = call("list")
+    assert "There are no label sets" in call("labels", "list")[1]
+    assert (
+        "next: labels pool" in call("labels", "create", "s", "--corpus", "tiny", "--questions", questions)[1]
+    )
+    assert (
+        "passages for 2 of 2 questions, from 1 routes" in call("labels", "pool", "s", "--routes", "bm25")[1]
+    )
+    assert "Agreement needs two annotators" in call("labels", "agreement", "s")[1]
+    code, out, err = call("labels", "list")
     assert (code, err) == (0, "")
     assert "questions" in out
     assert "tiny" in out
@@ -122,7 +115,7 @@ def test_stdout_is_the_file(engine, capsysbinary):
 def test_what_is_refused_is_one_line_and_exit_code_2(engine, call, questions, tmp_path):
     file = tmp_path / "a.qrels"
     file.write_text("q1 0 fragile:0-80 7\n")
-    call("create", "s", "--corpus", "tiny", "--questions", questions)
+    call("labels", "create", "s", "--corpus", "tiny", "--questions", questions)
     made = ("create", "s", "--corpus", "tiny")
     for args, told in (
         (("pool", "other"), "there is no label set 'other'; there are: s"),
@@ -142,7 +135,7 @@ def test_what_is_refused_is_one_line_and_exit_code_2(engine, call, questions, tm
             "no stored session asked corpus tiny a question; ask, or give --questions",
         ),
     ):
-        code, out, err = call(*args)
+        code, out, err = call("labels", *args)
         assert (code, out) == (2, "")
         (line,) = err.splitlines()
         assert line.startswith("error: ")
@@ -150,9 +143,9 @@ def test_what_is_refused_is_one_line_and_exit_code_2(engine, call, questions, tm
 
 
 def test_a_pooling_that_fails_says_so(engine, call, questions, monkeypatch):
-    call("create", "s", "--corpus", "tiny", "--questions", questions)
+    call("labels", "create", "s", "--corpus", "tiny", "--questions", questions)
     monkeypatch.setattr(pool, "best", lambda *_: 1 / 0)
-    code, _, err = call("pool", "s", "--routes", "bm25", "--json")
+    code, _, err = call("labels", "pool", "s", "--routes", "bm25", "--json")
     assert code == 1
     assert "ZeroDivisionError" in err
 
@@ -175,11 +168,11 @@ def test_a_pooling_that_is_stopped_keeps_what_it_has(engine, call, questions, mo
         cancel(self)
         stopped.set()
 
-    call("create", "s", "--corpus", "tiny", "--questions", questions)
+    call("labels", "create", "s", "--corpus", "tiny", "--questions", questions)
     monkeypatch.setattr(pool.Pooling, "cancel", stop)
     monkeypatch.setattr(common, "stoppable", stoppable)
     monkeypatch.setattr(FakeEngine, "start", slow)
-    code, out, _ = call("pool", "s", "--routes", "bm25", "--json")
+    code, out, _ = call("labels", "pool", "s", "--routes", "bm25", "--json")
     told = json.loads(out)
     assert (code, told["interrupted"], told["questions"]) == (1, True, 1)
     assert told["new"] == len(desks.load(engine.store, "s").pool["q1"]) > 0

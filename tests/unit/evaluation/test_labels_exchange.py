@@ -78,7 +78,7 @@ def plain(desk):
 @pytest.mark.slow
 @given(sets_of_labels())
 @settings(suppress_health_check=[HealthCheck.too_slow])
-def test_csv_brings_everything_back(tmp_path_factory, given_set):
+def test_csv_brings_everything_back_and_judgements_the_grades(tmp_path_factory, given_set):
     questions, found, said = given_set
     store = made(tmp_path_factory.mktemp("a"), questions, found, said)
     desk = desks.load(store, "set")
@@ -87,36 +87,28 @@ def test_csv_brings_everything_back(tmp_path_factory, given_set):
     brought = exchange.import_table(other, "set", content, "labels.csv")
     back = desks.load(other, "set")
     assert plain(back) == plain(desk)
-    assert {q: {p: one.passage for p, one in pool.items()} for q, pool in back.pool.items()} == {
-        q: {p: one.passage for p, one in pool.items()} for q, pool in desk.pool.items()
-    }
+    ours, theirs = (
+        {q: {p: one.passage for p, one in pool.items()} for q, pool in one.pool.items()}
+        for one in (desk, back)
+    )
+    assert theirs == ours
     assert (brought.added, brought.known) == (len(desk.current), 0)
     again = exchange.import_table(other, "set", content, "labels.csv")
     assert (again.added, again.known, again.passages) == (0, len(desk.current), 0)
-    store.close()
-    other.close()
-
-
-@pytest.mark.slow
-@given(sets_of_labels())
-@settings(suppress_health_check=[HealthCheck.too_slow])
-def test_judgements_bring_the_grades_back(tmp_path_factory, given_set):
-    questions, found, said = given_set
-    store = made(tmp_path_factory.mktemp("a"), questions, found, said)
-    desk = desks.load(store, "set")
     grades = {pair: one.grade for pair, one in final(desk).items() if one.grade is not None}
     content = exchange.qrels(desk)
     lines = content.decode("utf-8", "surrogatepass").split("\n")[:-1]
     assert all(len(line.split()) == 4 for line in lines)
     assert len(lines) == len(grades)
     if grades:
-        other = made(tmp_path_factory.mktemp("b"), questions, found, [])
-        exchange.import_qrels(other, "set", content, "labels.qrels", "import", TINY)
-        back = desks.load(other, "set")
+        third = made(tmp_path_factory.mktemp("c"), questions, found, [])
+        exchange.import_qrels(third, "set", content, "labels.qrels", "import", TINY)
+        back = desks.load(third, "set")
         assert {pair: one.grade for pair, one in back.by("import").items()} == grades
         assert {j.source for j in back.current} == {"import"}
-        other.close()
+        third.close()
     store.close()
+    other.close()
 
 
 @pytest.mark.trust

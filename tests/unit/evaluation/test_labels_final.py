@@ -14,7 +14,6 @@ from core.domain.types import Passage, Query
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.final import final, labelled_set
-from core.store import Store
 from core.store.labels import Judgement, Pooled
 from tests.unit.evaluation.test_labels_agreement import desk, grades
 
@@ -84,13 +83,6 @@ class Cut:
             raise BadInput(f"corpus tiny has no document {id!r}")
         text = self.documents[id]
         return Document(id, id, text), [p for p in self.all.values() if p.doc_id == id]
-
-
-@pytest.fixture
-def store(tmp_path):
-    store = Store(tmp_path / "labels.sqlite")
-    yield store
-    store.close()
 
 
 def labelled(store, corpus, values):
@@ -176,7 +168,7 @@ def test_a_judged_passage_takes_over_no_grade_and_of_several_the_highest_holds(s
     assert "2 labels carried over" in said[0]
 
 
-def test_a_split_keeps_its_questions_and_their_labels(store):
+def test_a_split_keeps_its_questions_and_without_any_split_all_are_of_test(store):
     ids = labelled(store, Cut(30), {0: 3})
     found, _ = labelled_set(store, "set", Cut(30), split="dev")
     assert ([q.id for q in found.questions], found.qrels) == (["q1"], {"q1": {ids[0]: 3}})

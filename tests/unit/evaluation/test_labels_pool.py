@@ -82,28 +82,6 @@ def test_pooling_with_more_routes_adds_and_loses_nothing(engine):
     assert (third.new, pool_of(engine)) == (0, after)
 
 
-def test_it_can_be_stopped_and_what_was_found_stays(engine, monkeypatch):
-    going, go_on = threading.Event(), threading.Event()
-    start = type(engine).start
-
-    def slow(self, request):
-        if request.query == QUESTIONS[1].query:
-            going.set()
-            assert go_on.wait(20)
-        return start(self, request)
-
-    monkeypatch.setattr(type(engine), "start", slow)
-    pooling = module.begin(engine, "set", ("bm25",))
-    assert going.wait(20)
-    assert module.begin(engine, "set", ("dense",)) is pooling, "one at a time"
-    pooling.cancel()
-    go_on.set()
-    assert pooling.wait(20)
-    assert (pooling.cancelled, pooling.finished, pooling.error) == (True, 1, None)
-    assert pool_of(engine, "q1")
-    assert not pool_of(engine, "q2")
-
-
 def test_a_route_that_fails_is_counted_and_an_error_ends_it(engine, monkeypatch):
     engine.fake_llm.replies = {"hyde": ModelFailed("no such thing")}
     pooling = module.begin(engine, "set", ("bm25", "hyde"))

@@ -1,7 +1,5 @@
 """One question's labels: counted as evaluations count them, marked by people, and its answers judged."""
 
-import pytest
-
 from core.analysis.label_flow import flow, read
 from core.analysis.passage_trace import PassageTrace
 from core.domain.outputs import Search, Written
@@ -13,7 +11,6 @@ from core.evaluation.gold import Gold, judge_answers
 from core.evaluation.labels import desk, run_labels
 from core.evaluation.outcome import Outcome
 from core.evaluation.scoring import route_values
-from core.store import Store
 
 
 def passage(id, text="30 days from delivery"):
@@ -107,13 +104,6 @@ def test_without_a_right_answer_nothing_is_judged_but_what_people_reported():
     found = judged(known, answered("one", ["a:0-9"], "30"), answered("two", ["a:0-9"], "30"))
     assert (found["one"].right, found["two"].right, found["two"].how) == (None, False, "a person")
     assert list(found) == ["two", "one"], "the wrong ones first"
-
-
-@pytest.fixture
-def store(tmp_path):
-    found = Store(tmp_path / "runs.sqlite")
-    yield found
-    found.close()
 
 
 def test_a_passage_is_marked_for_a_question_and_taken_back(store):

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from core.api import gating
-from core.cli import main
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput
 from core.domain.settings import Settings
@@ -126,18 +125,8 @@ def set_evaluation(tmp_path, rank):
 
 
 @pytest.fixture
-def call(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(settings_module, "current", lambda: Settings(home=tmp_path / "home"))
-
-    def run(*args):
-        code = main([str(one) for one in args])
-        return code, *capsys.readouterr()
-
-    return run
-
-
-@pytest.fixture
 def engine(tmp_path, monkeypatch):
+    monkeypatch.setattr(settings_module, "current", lambda: Settings(home=tmp_path / "home"))
     with closing(Store(tmp_path / "runs.sqlite")) as store:
         made = FakeEngine(tmp_path, store=store)
         made.settings = made.settings.model_copy(update={"home": tmp_path / "home"})

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lxml import etree
 from markdown_it import MarkdownIt
 
-from core.api import BadInput, gate
+from core.api import gate
 from core.cli import main
 from core.evaluation.release.comment import CUT, LIMIT, code, comment, safe
 from core.evaluation.release.criteria import Criteria
@@ -21,7 +21,8 @@ from core.evaluation.release.junit import junit
 from core.evaluation.release.measured import of_evaluation
 from core.evaluation.release.regressions import Regression, Regressions
 from core.evaluation.release.snapshot import compare, read, snapshot
-from tests.released import MODES, evaluation, failed, labelled, outcome
+from tests.released import MODES, labelled
+from tests.released import of_ranks as made
 from tests.runs import HOSTILE
 
 pytestmark = pytest.mark.slow
@@ -32,11 +33,6 @@ ATTACKS = (
     "@octocat see #1, GH-2, org/repo#3 and `a|b` ``@me``",
     "x\x00\x1b[31m\ud800\ufffe]]>&amp;",
 )
-
-
-def made(folder, ranks, **more):
-    found = [failed("<b>@me</b>\x07") if rank == "failed" else outcome(rank) for rank in ranks]
-    return evaluation(folder, {"bm25": found}, **more)
 
 
 def against(before, after, **limits):
@@ -64,7 +60,7 @@ def folders(tmp_path_factory):
     home = tmp_path_factory.mktemp("kept")
     before = [None if n == 5 else 1 for n in range(20)]
     after = [None if n == 3 else "failed" if n == 4 else 1 for n in range(20)]
-    return made(home / "before", before), made(home / "after", after)
+    return made(home / "before", before), made(home / "after", after, why="<b>@me</b>\x07")
 
 
 def test_a_snapshot_says_which_questions_broke(folders):
@@ -83,14 +79,6 @@ def test_a_snapshot_says_which_questions_broke(folders):
     note = "All 5 questions were written by m, with their labels; people have accepted none of them."
     assert comment(replace(decision, generated=note)).splitlines()[2] == note
     assert json.loads(json.dumps(limited.document()))["questions"][3]["change"] == "broken"
-
-
-def test_a_snapshot_whose_passages_are_of_other_questions_is_damaged(folders):
-    then = of_evaluation(folders[0])
-    document = json.loads(snapshot(then, decide(then, EASY)))
-    document["passages"]["questions"]["q99"] = document["passages"]["questions"]["q1"]
-    with pytest.raises(BadInput, match="'q99' is not one of its questions"):
-        read(json.dumps(document))
 
 
 def test_junit_has_a_test_for_each_criterion_and_each_question(folders):
@@ -156,7 +144,8 @@ def test_texts_of_others_stay_text_in_comments_and_xml(tmp_path):
     asked = replace(asked, qrels={one.id: {"gold": 1, ATTACKS[0]: 1} for one in asked.questions})
     count = len(ATTACKS)
     decision, change = against(
-        made(tmp_path / "a", [1] * count, asked=asked), made(tmp_path / "b", ["failed"] * count, asked=asked)
+        made(tmp_path / "a", [1] * count, asked=asked),
+        made(tmp_path / "b", ["failed"] * count, asked=asked, why="<b>@me</b>\x07"),
     )
     page = harmless(comment(decision, change))
     assert page.tags.count("summary") == 2
@@ -229,18 +218,6 @@ def test_what_is_given_to_compare_with_is_named_where_it_is_wrong(folders, tmp_p
         told = capsys.readouterr().err
         assert said in told
         assert told.count("\n") == 1
-
-
-def test_python_compares_with_an_evaluation_too(folders):
-    before, after = folders
-    held = gate(after, max_failed=None, against=before.folder)
-    assert held
-    assert [one.id for one in held.against.questions.of("broken")] == ["q3", "q4"]
-    assert not gate(after, max_failed=None, against=before.folder, max_broken=1)
-    with pytest.raises(BadInput, match="need against"):
-        gate(after, max_broken=1)
-    with pytest.raises(BadInput, match="max_broken=-1; give a whole number, 0 or more"):
-        gate(after, against=before.folder, max_broken=-1)
 
 
 def test_complaints_that_broke_again_fail_the_build_by_name(folders):

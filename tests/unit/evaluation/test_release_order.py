@@ -10,19 +10,13 @@ from core.evaluation.comparison import Difference
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.gate import candidate, decide
 from core.evaluation.release.measured import find, of_evaluation, of_figures
-from tests.released import evaluation, failed, figures_of, outcome
+from tests.released import at_prices, evaluation, failed, figures_of, outcome
 
 pytestmark = pytest.mark.slow
 
 BEST = Criteria(max_failed=None, no_loss=False, cheaper=False)
 OPEN = replace(BEST, cheaper=True)
 PRICES = (1.0, 10.0)  # of a million prompt and completion tokens
-
-
-def at_prices(made, prices):
-    """Return an evaluation as it was made at these prices."""
-    rows = {name: {**row, "prices": list(prices)} for name, row in made.figures["routes"].items()}
-    return of_evaluation(replace(made, figures={**made.figures, "routes": rows}))
 
 
 def one(rank=1, *, ms=10.0, calls=1, prompt=100, completion=10):
@@ -55,7 +49,7 @@ def test_a_price_goes_before_tokens(tmp_path):
     """Of fewer tokens more may be of the dear kind."""
     routes = {"bm25": same(prompt=10, completion=50), "dense": same(prompt=300, completion=0)}
     made = evaluation(tmp_path / "kept", routes)
-    measured = {prices: at_prices(made, prices) for prices in (PRICES, (None, None))}
+    measured = {prices: at_prices(made, *prices) for prices in (PRICES, (None, None))}
     assert [measured[PRICES].of(route, "ndcg@10").cost for route in routes] == [
         pytest.approx(0.51),
         pytest.approx(0.3),
@@ -84,7 +78,7 @@ def test_questions_that_failed_are_paid_by_those_that_ended_well(tmp_path):
     """Both found all they were asked; one needed twice the calls for each question that ended well."""
     broken = replace(failed(), calls=1, prompt_tokens=100, completion_tokens=10)
     routes = {"bm25": [*(broken for _ in range(64)), *same(64)], "dense": same(128, prompt=120)}
-    measured = at_prices(evaluation(tmp_path / "kept", routes), PRICES)
+    measured = at_prices(evaluation(tmp_path / "kept", routes), *PRICES)
     assert [measured.of(route, "ndcg@10").calls for route in routes] == [2.0, 1.0]
     assert [measured.of(route, "ndcg@10").tokens for route in routes] == [220.0, 130.0]
     assert [measured.of(route, "ndcg@10").cost for route in routes] == [
@@ -214,25 +208,21 @@ def test_a_minimum_against_the_mean_and_its_interval(two, least, ends, state, sa
     assert found.told.startswith("0.850 (")
 
 
-@pytest.mark.parametrize(
-    ("criteria", "changes", "value"),
-    [
-        ({"max_p95_ms": 100.0}, {"p95_ms": 100.0}, 100.0),
-        ({"max_calls": 2.0}, {"llm_calls": 80}, 2.0),
-        ({"max_tokens": 110.0}, {}, 110.0),
-        ({"max_failed": 0.5}, {"failed": 20}, 0.5),
-        ({"max_unjudged": 0.9}, {"unjudged@10": 0.9}, 0.9),
-    ],
-)
-def test_a_limit_is_met_by_what_is_equal_to_it_and_missed_by_more(two, criteria, changes, value):
-    ((name, limit),) = criteria.items()
-    for most, state in ((limit, "passed"), (limit * 0.99, "failed")):
-        if name == "max_unjudged" and state == "failed":
-            state = "cannot be told"  # more labels may show it to be met
-        found = check(opened(two, **changes), replace(OPEN, **{name: most}))
-        assert (found.state, found.value, found.limit) == (state, value, most)
-        away = {"passed": 0.0, "failed": pytest.approx(0.01 / 0.99), "cannot be told": 1.0}[state]
-        assert found.short_by == away
+def test_a_limit_is_met_by_what_is_equal_to_it_and_missed_by_more(two):
+    for name, limit, changes in (
+        ("max_p95_ms", 100.0, {"p95_ms": 100.0}),
+        ("max_calls", 2.0, {"llm_calls": 80}),
+        ("max_tokens", 110.0, {}),
+        ("max_failed", 0.5, {"failed": 20}),
+        ("max_unjudged", 0.9, {"unjudged@10": 0.9}),
+    ):
+        for most, state in ((limit, "passed"), (limit * 0.99, "failed")):
+            if name == "max_unjudged" and state == "failed":
+                state = "cannot be told"  # more labels may show it to be met
+            found = check(opened(two, **changes), replace(OPEN, **{name: most}))
+            assert (found.state, found.value, found.limit) == (state, limit, most)
+            away = {"passed": 0.0, "failed": pytest.approx(0.01 / 0.99), "cannot be told": 1.0}[state]
+            assert found.short_by == away
 
 
 def test_what_no_question_was_asked_of_is_told_by_none(two):
@@ -270,14 +260,11 @@ def test_a_measure_of_somebody_else_is_known_by_its_interval(two):
     assert measured.mean("bm25", "faithful") is None
 
 
-def test_an_evaluation_without_figures_is_not_measured_yet(two):
+def test_what_is_not_measured_yet_and_the_name_of_figures_alone(two, tmp_path):
     with pytest.raises(BadInput, match="route 'nobody' was not measured; there are: bm25, dense"):
         decide(of_figures(figures_of(two), "bare"), OPEN).of("nobody")
     with pytest.raises(BadInput, match="has no figures yet; wait until it finishes"):
         of_evaluation(replace(find(Settings(home=two), str(two)).evaluation, figures={}))
-
-
-def test_the_name_of_figures_alone_is_that_of_their_folder(two, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "metrics.json").write_text((two / "metrics.json").read_text())
     for place in (tmp_path / "mine", tmp_path / "mine" / "metrics.json"):
