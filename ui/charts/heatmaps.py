@@ -81,6 +81,21 @@ def confusion(
     return figure
 
 
+def shares(
+    rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[Mapping[str, Any]]]
+) -> Figure:
+    """Draw means between 0 and 1 with their intervals: each of `values` has `mean` and `ci95`."""
+    names = [words(name.replace("_", " "), 24) for name in rows]
+    figure = chart(90 + 56 * len(rows), x=name_axis(list(columns), side="top"), y=row_axis(names))
+    text = [
+        [f"{one['mean']:.3f}<br>{one['ci95'][0]:.3f} to {one['ci95'][1]:.3f}" for one in row]
+        for row in values
+    ]
+    means = [[one["mean"] for one in row] for row in values]
+    add_cells(figure, means, text=text, texttemplate="%{text}", zmin=0, zmax=1, hoverinfo="skip")
+    return figure
+
+
 def scored(by_mode: Table) -> dict[str, int]:
     """Return the modes with scored questions and the largest number of questions scored for any route."""
     counts = {mode: max((row["n"] for row in rows.values()), default=0) for mode, rows in by_mode.items()}

@@ -17,7 +17,7 @@ from ui.app.help_mark import term
 from ui.app.markup import md
 from ui.app.routes import title
 from ui.app.tabs import tabs
-from ui.evaluate import audit, chunkings, differences, new, questions, routers, saved, tradeoffs
+from ui.evaluate import audit, chunkings, differences, matrix, new, questions, routers, saved, tradeoffs
 from ui.evaluate import leaderboard as leaderboard_view
 from ui.evaluate.view import Look, figures
 
@@ -29,6 +29,7 @@ VIEWS = {
     "Questions": questions.draw,
     "Against another evaluation": differences.against,
     "Best per question": tradeoffs.draw,
+    "Matrix": matrix.draw,
     "Routers": routers.draw,
     "Stability": differences.stability,
     "Decision audit": audit.draw,

@@ -1,17 +1,20 @@
 """Harnesses by retrievers: the routes of the cells, and figures worked out by hand."""
 
-from types import SimpleNamespace
+import threading
+from itertools import product
 
 import pytest
 
-from core.api.matrix import HARNESSES, ONE_SHOT, SEEN, _measured, cell
 from core.cli import BAD_INPUT, FAILED, main
-from core.domain.errors import BadInput
+from core.domain.errors import BadInput, Cancelled
 from core.domain.needs import Need
 from core.domain.types import Query
 from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.matrix import HARNESSES, ONE_SHOT, SEEN, cell, measure, measured
 from core.evaluation.outcome import Outcome
 from core.routes.registry import routes
+from tests.fakes import FakeEngine
+from tests.parcels import QUESTIONS, TEXTS, labelled, people
 
 
 def test_every_cell_is_a_route_with_allowed_parameters():
@@ -34,7 +37,7 @@ def test_an_unknown_harness_or_retriever_is_refused(harness, retriever, capsys):
 
 
 def test_agents_without_a_model_are_refused_with_a_line_that_names_scripted(monkeypatch, capsys):
-    monkeypatch.setattr("core.api.matrix.missing", lambda engine: {Need.LLM: "no model is set"})
+    monkeypatch.setattr("core.evaluation.matrix.missing", lambda engine: {Need.LLM: "no model is set"})
     assert main(["matrix", "support", "--harness", "agent", "--retrievers", "grep"]) == FAILED
     error = capsys.readouterr().err
     assert "--scripted" in error
@@ -42,7 +45,7 @@ def test_agents_without_a_model_are_refused_with_a_line_that_names_scripted(monk
 
 
 def test_figures_are_those_worked_out_by_hand():
-    labelled = LabelledSet(
+    three = LabelledSet(
         "set",
         tuple(Question(id, Query(id)) for id in ("one", "two", "none")),
         {"one": {"a:0-1": 1}, "two": {"a:0-1": 1, "b:0-1": 1, "c:0-1": 0}},
@@ -52,7 +55,7 @@ def test_figures_are_those_worked_out_by_hand():
         "one": {"r": Outcome("failed", 1000.0, error="no")},
         "two": {"r": Outcome("ok", 3000.0, (("b:0-1", 2.0), *late, ("a:0-1", 0.5)), 4, 30, 10, steps=6)},
     }
-    row = _measured(SimpleNamespace(labelled=labelled, outcomes=outcomes), "r", False)
+    row = measured(three, outcomes, "r")
     assert (row["n"], row["failed"]) == (2, 1)
     assert row["error"] == "no"
     assert row["recall"]["mean"] == 0.25, "0 for the failed, 1 of 2 for the other: rank 10 is not seen"
@@ -66,3 +69,18 @@ def test_figures_are_those_worked_out_by_hand():
         3,
         2,
     ]
+
+
+def test_a_measured_matrix_has_a_row_for_each_cell_and_can_be_stopped(tmp_path):
+    engine = FakeEngine(tmp_path, texts=TEXTS)
+    some = labelled(people(engine.corpus("tiny")), questions=QUESTIONS[:3])
+    told = []
+    rows = measure(engine, some, "tiny", progress=lambda what, done, of: told.append((what, done, of)))
+    assert [(row["harness"], row["retriever"]) for row in rows] == list(product(HARNESSES, ONE_SHOT))
+    assert {row["n"] for row in rows} == {3}
+    assert all(row["failed"] == 0 and row["recall"]["mean"] > 0 for row in rows)
+    assert ("agent with grep", 3, 3) in told
+    stopped = threading.Event()
+    stopped.set()
+    with pytest.raises(Cancelled):
+        measure(engine, some, "tiny", cancel=stopped)

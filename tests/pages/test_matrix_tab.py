@@ -1,0 +1,22 @@
+"""The Matrix tab of Evaluate: measured in the background, drawn with its best cell."""
+
+from core.corpus import builds
+from core.evaluation import experiment_store
+from core.evaluation.experiment import perform, prepare
+from core.evaluation.spec import Spec
+from tests.pages.reading import shown
+from tests.pages.test_evaluate_page import questions  # noqa: F401 - a fixture
+
+
+def test_the_matrix_is_measured_in_the_background_and_names_the_best_cell(view, engine, questions):  # noqa: F811
+    folder = experiment_store.place(engine.settings, "first")
+    perform(engine, prepare(engine, Spec("tiny", ("bm25",), split="all")), out=folder)
+    app = view("evaluate.py", "Matrix")
+    app.button(key="matrix_start").click().run()
+    build = builds.get("first matrix")
+    build.wait(60)
+    assert build.error is None
+    app.run()
+    best = max(row["recall"]["mean"] for row in build.result)
+    assert f"Highest recall: one shot with bm25, {best:.3f}" in shown(app)
+    assert len(next(one.value for one in app.dataframe if "Harness" in one.value.columns)) == 12
