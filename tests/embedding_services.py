@@ -46,9 +46,8 @@ def openai(path: str, headers: dict[str, str], body: dict[str, Any]) -> Any:
     """OpenAI: error.message and error.param."""
 
     def refuse(message: str, param: str | None = None, status: int = 400) -> None:
-        raise Refused(
-            status, {"error": {"message": message, "type": "invalid_request_error", "param": param}}
-        )
+        error = {"message": message, "type": "invalid_request_error", "param": param}
+        raise Refused(status, {"error": error})
 
     if headers.get("authorization") != f"Bearer {KEY}":
         refuse(f"Incorrect API key provided: {headers.get('authorization')}", status=401)
@@ -126,15 +125,8 @@ def voyage(path: str, headers: dict[str, str], body: dict[str, Any]) -> Any:
     """Voyage: output_dimension, input_type, and nothing else of OpenAI's."""
     if headers.get("authorization") != f"Bearer {KEY}":
         raise Refused(401, {"detail": "Provided API key is invalid."})
-    known = {
-        "model",
-        "input",
-        "input_type",
-        "truncation",
-        "output_dimension",
-        "output_dtype",
-        "encoding_format",
-    }
+    known = {"model", "input", "input_type", "truncation", "output_dimension", "output_dtype"}
+    known.add("encoding_format")
     for name in body.keys() - known:
         raise Refused(400, {"detail": f"Argument '{name}' is not supported by our API"})
     if path != "/v1/embeddings" or body.get("encoding_format") not in (None, "base64"):
@@ -158,12 +150,8 @@ def _openai_answer(body: dict[str, Any], most: int, refuse: Callable[..., None] 
         for at, one in enumerate(made)
     ]
     tokens = sum(len(text.split()) for text in texts)
-    return {
-        "object": "list",
-        "data": data[::-1],
-        "model": body.get("model"),
-        "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
-    }
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return {"object": "list", "data": data[::-1], "model": body.get("model"), "usage": usage}
 
 
 def _base64(numbers: list[float]) -> str:

@@ -49,18 +49,8 @@ def _openai(message: str, param: str | None, code: str | None, status: int = 400
 
 
 KEYWORDS = {
-    "type",
-    "properties",
-    "required",
-    "additionalProperties",
-    "items",
-    "enum",
-    "anyOf",
-    "$ref",
-    "$defs",
-    "const",
-    "description",
-    "title",
+    *("type", "properties", "required", "additionalProperties", "items", "enum", "anyOf", "$ref", "$defs"),
+    *("const", "description", "title"),
 }
 
 
@@ -104,24 +94,9 @@ def openai(body: Body) -> Refusal | None:
     return _unknown(body) or _bad_schema(body)
 
 
-KNOWN = {
-    "model",
-    "messages",
-    "max_tokens",
-    "max_completion_tokens",
-    "temperature",
-    "seed",
-    "stop",
-    "logprobs",
-    "top_logprobs",
-    "response_format",
-    "stream",
-    "stream_options",
-    "reasoning_effort",
-    "n",
-    "top_p",
-    "user",
-}
+COMMON = {"model", "messages", "max_tokens", "temperature", "stop", "response_format", "stream", "n", "top_p"}
+REASONS = {"max_completion_tokens", "stream_options", "reasoning_effort"}
+KNOWN = COMMON | REASONS | {"seed", "logprobs", "top_logprobs", "user"}
 
 
 def _unknown(body: Body) -> Refusal | None:
@@ -131,24 +106,15 @@ def _unknown(body: Body) -> Refusal | None:
 
 def openai_reasoning(body: Body) -> Refusal | None:
     """gpt-5 and the o-series."""
+    unsupported = "is not supported with this model"
     if "max_tokens" in body:
-        return _openai(
-            "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
-            "'max_completion_tokens' instead.",
-            "max_tokens",
-            "unsupported_parameter",
-        )
+        said = f"Unsupported parameter: 'max_tokens' {unsupported}. Use 'max_completion_tokens' instead."
+        return _openai(said, "max_tokens", "unsupported_parameter")
     if body.get("temperature", 1) != 1:
-        return _openai(
-            "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) value "
-            "is supported.",
-            "temperature",
-            "unsupported_value",
-        )
+        said = "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) is."
+        return _openai(said, "temperature", "unsupported_value")
     if "stop" in body:
-        return _openai(
-            "Unsupported parameter: 'stop' is not supported with this model.", "stop", "unsupported_parameter"
-        )
+        return _openai(f"Unsupported parameter: 'stop' {unsupported}.", "stop", "unsupported_parameter")
     if body.get("logprobs") or "top_logprobs" in body:
         return _openai("You are not allowed to request logprobs from this model", None, None, 403)
     return _unknown(body) or _bad_schema(body)
@@ -156,59 +122,25 @@ def openai_reasoning(body: Body) -> Refusal | None:
 
 def mistral(body: Body) -> Refusal | None:
     """La Plateforme: other fields are forbidden by pydantic."""
-    allowed = {
-        "model",
-        "messages",
-        "max_tokens",
-        "temperature",
+    allowed = COMMON | {
         "random_seed",
-        "stop",
-        "response_format",
-        "stream",
-        "n",
-        "top_p",
         "safe_prompt",
         "tools",
         "tool_choice",
         "prompt_mode",
         "reasoning_effort",
     }
-    wrong = [name for name in body if name not in allowed]
-    if not wrong:
+    wrong = next((name for name in body if name not in allowed), None)
+    if wrong is None:
         return None
-    detail = [
-        {
-            "type": "extra_forbidden",
-            "loc": ["body", name],
-            "msg": "Extra inputs are not permitted",
-            "input": body[name],
-        }
-        for name in wrong[:1]
-    ]
-    return 422, {
-        "object": "error",
-        "message": {"detail": detail},
-        "type": "invalid_request_error",
-        "code": None,
-    }
+    said = {"type": "extra_forbidden", "loc": ["body", wrong], "msg": "Extra inputs are not permitted"}
+    error = {"object": "error", "type": "invalid_request_error", "code": None}
+    return 422, {**error, "message": {"detail": [{**said, "input": body[wrong]}]}}
 
 
 def gemini(body: Body) -> Refusal | None:
     """Google's compatible endpoint: a list, with the violations in the details."""
-    allowed = {
-        "model",
-        "messages",
-        "max_tokens",
-        "max_completion_tokens",
-        "temperature",
-        "stop",
-        "response_format",
-        "stream",
-        "stream_options",
-        "n",
-        "top_p",
-        "reasoning_effort",
-    }
+    allowed = COMMON | REASONS
     wrong = next((name for name in body if name not in allowed), None)
     if wrong is None:
         return None
@@ -217,7 +149,7 @@ def gemini(body: Body) -> Refusal | None:
     return 400, [{"error": {"code": 400, "message": said, "status": "INVALID_ARGUMENT", "details": [bad]}}]
 
 
-def anthropic_new(body: Body) -> Refusal | None:
+def anthropic(body: Body) -> Refusal | None:
     """Opus 4.7 and later behind Anthropic's compatible endpoint."""
     if "temperature" in body:
         said = "`temperature` is deprecated for this model."
@@ -227,22 +159,17 @@ def anthropic_new(body: Body) -> Refusal | None:
 
 def deepseek(body: Body) -> Refusal | None:
     """deepseek-reasoner: probabilities are an error."""
-    for name in ("logprobs", "top_logprobs"):
-        if body.get(name):
-            return _openai(
-                f"deepseek-reasoner does not support the parameter `{name}`", None, "invalid_request_error"
-            )
     kind = (body.get("response_format") or {}).get("type", "text")
-    if kind not in ("text", "json_object"):
-        return _openai("This response_format type is unavailable now", None, "invalid_request_error")
-    if kind == "json_object" and "json" not in json.dumps(body["messages"]).lower():
-        return _openai(
-            "Prompt must contain the word 'json' in some form to use 'response_format' of type "
-            "'json_object'.",
-            None,
-            "invalid_request_error",
+    said = ""
+    if given := [name for name in ("logprobs", "top_logprobs") if body.get(name)]:
+        said = f"deepseek-reasoner does not support the parameter `{given[0]}`"
+    elif kind not in ("text", "json_object"):
+        said = "This response_format type is unavailable now"
+    elif kind == "json_object" and "json" not in json.dumps(body["messages"]).lower():
+        said = (
+            "Prompt must contain the word 'json' in some form to use 'response_format' of type 'json_object'."
         )
-    return None
+    return _openai(said, None, "invalid_request_error") if said else None
 
 
 def groq(body: Body) -> Refusal | None:
@@ -275,11 +202,6 @@ def openrouter_openai(body: Body) -> Refusal | None:
     return None
 
 
-def azure(body: Body) -> Refusal | None:
-    """Azure: structured outputs without maxLength and the like."""
-    return openai(body)
-
-
 KINDS = {
     kind.name: kind
     for kind in (
@@ -288,19 +210,16 @@ KINDS = {
         Kind("mistral", mistral),
         Kind("magistral", mistral, reasons=True, shows="blocks"),
         Kind("gemini", gemini, reasons=True, shows="hidden"),
-        Kind("anthropic", fenced=True),
-        Kind("anthropic-new", anthropic_new, fenced=True),
+        Kind("anthropic", anthropic, fenced=True),
         Kind("deepseek", deepseek, reasons=True, shows="reasoning_content"),
         Kind("groq", groq),
         Kind("openrouter", openrouter_openai, reasons=True, shows="reasoning"),
-        Kind(
-            "ollama",
-        ),
+        Kind("ollama"),
         Kind("ollama-reasoning", reasons=True, shows="reasoning"),
         Kind("think-tags", probabilities=True, reasons=True, shows="tags"),
         Kind("think-unopened", reasons=True, shows="no opening tag"),
         Kind("vllm", probabilities=True),
-        Kind("azure", azure, probabilities=True),
+        Kind("azure", openai, probabilities=True),
     )
 }
 

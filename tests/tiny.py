@@ -6,39 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-WORDS = [
-    "a",
-    "key",
-    "is",
-    "stored",
-    "for",
-    "hours",
-    "send",
-    "it",
-    "back",
-    "within",
-    "days",
-    "return",
-    "the",
-    "box",
-    "parcel",
-    "customs",
-    "express",
-]
-VOCABULARY = [
-    "[PAD]",
-    "[unused0]",
-    "[unused1]",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "[MASK]",
-    ".",
-    ",",
-    *WORDS,
-    "##s",
-    "##ed",
-]
+_WORDS = "a key is stored for hours send it back within days return the box parcel customs express"
+WORDS = _WORDS.split()
+VOCABULARY = ["[PAD]", "[unused0]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", ","]
+VOCABULARY += [*WORDS, "##s", "##ed"]
 
 
 def tokenizer() -> Any:

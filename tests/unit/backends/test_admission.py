@@ -10,11 +10,9 @@ import pytest
 from core.backends import admission
 from core.backends.admission import WAIT, Asker, ModelQueue
 from core.backends.base import LLMRequest, Message
-from core.backends.llm import client, launch, model
+from core.backends.llm import client, launch, load_llm, model
 from core.backends.llm import launch as states
-from core.backends.llm.cache import CompletionCache
-from core.backends.llm.model import CachedLLM, EmbeddedLLM, RemoteLLM
-from core.backends.llm.recordings import Recordings
+from core.backends.llm.model import EmbeddedLLM, RemoteLLM
 from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut
 from core.domain.settings import Settings
 from core.domain.types import Query
@@ -22,11 +20,12 @@ from core.engine import job
 from core.engine.request import Request
 from core.steps import base, trace
 from core.steps.trace import Trace
-from tests.fakes import FakeEngine, ScriptedLLM
+from tests.fakes import FakeEngine
 from tests.loopback import http, loopback
 from tests.until import until
 
 NEVER = threading.Event()
+ASK = LLMRequest("test/1", (Message("user", "Hi"),), 5)
 CALL_S = 1.0  # what a call takes on the scripted clock
 WORDS = "Ask for an authorization within thirty days, then send it back in its own box."
 UNKNOWN = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -88,71 +87,55 @@ class Caller:
         self.thread.join(20)
 
 
+def end(*calls):
+    """Let calls go in any order."""
+    for call in calls:
+        call.done.set()
+    for call in calls:
+        call.thread.join(20)
+
+
 @pytest.mark.trust
 def test_turns_go_round_between_runs_and_in_order_inside_one():
     turns, served = ModelQueue(), []
-    runs = ["a", "a", "a", "b", "c", "b"]
-    calls = [Caller(turns, Asker(run), served=served) for run in runs]
-    for call in calls:
-        call.done.set()
-    for call in calls:
-        call.thread.join(20)
+    end(*[Caller(turns, Asker(run), served=served) for run in "aaabcb"])
     assert served == ["a", "a", "b", "c", "a", "b"]  # one of a was served before the others came
-
-
-def test_a_long_line_of_one_run_holds_no_other_up_for_longer_than_one_call():
-    turns, served = ModelQueue(), []
-    calls = [Caller(turns, Asker("many"), served=served) for _ in range(6)]
-    calls.append(Caller(turns, Asker("one"), served=served))
-    for call in calls:
-        call.done.set()
-    for call in calls:
-        call.thread.join(20)
-    assert served.index("one") <= 2
 
 
 def test_as_many_are_served_at_once_as_there_are_slots():
     turns = ModelQueue()
     calls = [Caller(turns, Asker(), slots=2) for _ in range(3)]
     assert [call.begun.is_set() for call in calls] == [True, True, False]
-    calls[0].end()
+    end(calls[0])
     assert calls[2].begun.wait(20)
-    for call in calls:
-        call.end()
+    end(*calls)
     many = [Caller(turns, Asker(), slots=float("inf")) for _ in range(20)]
     assert all(call.begun.is_set() for call in many)
-    for call in many:
-        call.end()
+    end(*many)
 
 
 def test_the_place_and_the_expected_wait_are_told_while_it_waits(clock):
     turns = ModelQueue()
-    first = Caller(turns, Asker("a"))
+    first, unmeasured = Caller(turns, Asker("a")), Asker("b", Trace("r"))
+    early = Caller(turns, unmeasured)
+
+    def told(who, name):
+        return getattr(who.trace.spans()[0].output, name, None)
+
+    until(lambda: told(unmeasured, "place") is not None)
+    assert told(unmeasured, "about") is None  # no call was measured yet
     clock.advance(4)
     first.end()  # calls take about 4 s
-    held = Caller(turns, Asker("a"))
+    assert early.begun.wait(20)
     waiting = [Asker(run, Trace("r")) for run in ("b", "c", "b")]
     calls = [Caller(turns, who) for who in waiting]
     clock.advance(1)
-
-    def in_words(who):
-        span = who.trace.spans()[0]
-        return span.name, span.kind, getattr(span.output, "place", None), getattr(span.output, "about", None)
-
-    until(lambda: [in_words(who)[2] for who in waiting] == [1, 2, 3])
-    until(lambda: [in_words(who)[3] for who in waiting] == [3.0, 7.0, 11.0])
-    assert [in_words(who)[:2] for who in waiting] == [(WAIT, "CHAIN")] * 3
-    for call in (held, *calls):
-        call.end()
-
-
-def test_without_a_measured_call_no_wait_is_foretold():
-    turns, who = ModelQueue(), Asker("b", Trace("r"))
-    held, waits = Caller(turns, Asker("a")), Caller(turns, who)
-    until(lambda: getattr(who.trace.spans()[0].output, "place", None) is not None)
-    assert who.trace.spans()[0].output.about is None
-    held.end()
-    waits.end()
+    until(lambda: [told(who, "place") for who in waiting] == [1, 2, 3])
+    until(lambda: [told(who, "about") for who in waiting] == [3.0, 7.0, 11.0])
+    assert [(who.trace.spans()[0].name, who.trace.spans()[0].kind) for who in waiting] == [
+        (WAIT, "CHAIN")
+    ] * 3
+    end(early, *calls)
 
 
 def test_stop_leaves_the_queue_at_once_and_the_next_one_moves_up():
@@ -192,8 +175,7 @@ def test_what_is_waited_for_others_is_in_no_deadline_and_counts_once(clock):
     assert branches[0].begun.wait(20)
     clock.advance(2)  # now the second waits for the first, which is its own route's
     assert who.waited() == 3.0
-    for call in branches:
-        call.end()
+    end(*branches)
     assert who.waited() == 3.0
 
 
@@ -246,8 +228,7 @@ def test_parallel_calls_take_what_they_take_alone(clock, others):
     turns.others = [Caller(turns, Asker("others"), slots=2) for _ in range(others)]
     who = Asker("mine", Trace("r"))
     assert four_calls_at_once(turns, who, clock) == pytest.approx(2000.0)  # two by two
-    for call in turns.others:
-        call.end()
+    end(*turns.others)
 
 
 class Slow:
@@ -316,17 +297,6 @@ def test_a_routes_time_with_three_others_is_that_of_the_route_alone(tmp_path, cl
     assert max(result.wall_ms for result in together) >= 12 * CALL_S * 1000  # all of it did go by
 
 
-def test_without_turns_the_same_calls_count_what_others_took(tmp_path, clock):
-    """What the test above would see if calls queued in the server."""
-    slow = Slow(clock)
-    with loopback(slow) as server:
-        settings = {"llm_base_url": f"{server.url}/v1", "llm_timeout_s": 1000 * CALL_S}
-        settings |= {"route_timeout_s": 1000 * CALL_S}
-        engine = FakeEngine(tmp_path, llm=RemoteLLM(Settings(home=tmp_path, **settings)), **settings)
-        together = asked_at_once(engine, slow, 4)
-    assert max(result.ms for result in together) > 4 * CALL_S * 1000
-
-
 def test_a_run_tells_what_it_waits_for_and_stop_ends_it_in_the_queue(tmp_path, clock):
     slow = Slow(clock)
     with loopback(slow) as server:
@@ -334,44 +304,35 @@ def test_a_run_tells_what_it_waits_for_and_stop_ends_it_in_the_queue(tmp_path, c
         llm = RemoteLLM(Settings(home=tmp_path, **settings))
         engine = FakeEngine(tmp_path, llm=llm, **settings)
         request = Request(Query("How do I send it back?"), "tiny", ("hyde",), stored=False)
-        first, second = engine.start(request), engine.start(request)
+        jobs = [engine.start(request) for _ in range(2)]
         until(lambda: admission.turns(llm.endpoint).waiting() == 1)
-        waiting = first if any(s.name == WAIT for _, _, spans in first.pending() for s in spans) else second
-        until(
-            lambda: any(
-                getattr(s.output, "place", None) == 1 for _, _, spans in waiting.pending() for s in spans
-            )
-        )
+
+        def places(job):
+            return [
+                getattr(s.output, "place", None)
+                for _, _, spans in job.pending()
+                for s in spans
+                if s.name == WAIT
+            ]
+
+        jobs.sort(key=lambda job: len(places(job)))
+        other, waiting = jobs
+        until(lambda: 1 in places(waiting))
         waiting.cancel()
         assert waiting.wait(20).results[0].status == "cancelled"
         assert not slow.go.is_set(), "nothing was served meanwhile"
         slow.go.set()
-        other = second if waiting is first else first
         assert other.wait(20).results[0].status == "ok"
 
 
 def test_answers_from_the_cache_take_no_turn(tmp_path):
-    scripted = ScriptedLLM()
-    inner = SimpleNamespace(
-        **{name: getattr(scripted, name) for name in ("model", "endpoint", "local")},
-        identity="m",
-        status=lambda: None,
-    )
-    turns = admission.turns("http://cached")
-
-    def complete(request, **more):
-        with turns.slot(1):
-            return scripted.complete(request, **more)
-
-    inner.complete = complete
-    cached = CachedLLM(
-        inner, cache=CompletionCache(tmp_path / "c.sqlite"), recordings=Recordings(tmp_path), mode="live"
-    )
-    ask = LLMRequest("test/1", (Message("user", "Hi"),), 5)
-    assert cached.complete(ask, timeout=5, cancel=NEVER).source == "live"
-    held = Caller(turns, Asker("others"))
-    assert cached.complete(ask, timeout=5, cancel=NEVER).source == "cache"
-    held.end()
+    with loopback(SAID) as server:
+        settings = Settings(home=tmp_path, llm_base_url=f"{server.url}/v1", llm="m", llm_slots=1)
+        cached = load_llm(settings)
+        assert cached.complete(ASK, timeout=5, cancel=NEVER).source == "live"
+        held = Caller(admission.turns(cached.endpoint), Asker("others"))
+        assert cached.complete(ASK, timeout=5, cancel=NEVER).source == "cache"
+        end(held)
 
 
 def embedded(tmp_path):
@@ -392,11 +353,10 @@ def test_loading_the_model_is_no_time_of_the_route_that_came_first(tmp_path, clo
     publish(llm, loading)
     got = []
     with loopback(SAID) as server:
-        ask = LLMRequest("test/1", (Message("user", "Hi"),), 5)
 
         def call():
             with who.asking(), recorded.span("ask", "LLM"):
-                got.append(llm.complete(ask, timeout=30, cancel=NEVER))
+                got.append(llm.complete(ASK, timeout=30, cancel=NEVER))
 
         thread = threading.Thread(target=call, daemon=True)
         thread.start()
@@ -422,7 +382,6 @@ def test_a_calls_own_deadline_is_kept_in_its_turn(tmp_path, clock):
 
     with loopback(late) as server:
         settings = Settings(home=tmp_path, llm_base_url=f"{server.url}/v1", llm_slots=1)
-        ask = LLMRequest("test/1", (Message("user", "Hi"),), 5)
         with pytest.raises(ModelTimedOut):
-            RemoteLLM(settings).complete(ask, timeout=2, cancel=NEVER)
+            RemoteLLM(settings).complete(ASK, timeout=2, cancel=NEVER)
     assert admission.turns(f"{server.url}/v1").waiting() == 0

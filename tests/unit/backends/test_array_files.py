@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.backends import array_files, sparse
-from core.backends.terms import Analyzer
+from core.backends import array_files
 from core.backends.vector import write_graph
 from core.corpus import index, uploads
 from core.corpus.enrichments import store
@@ -56,12 +55,8 @@ def small(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
     def sized(size: str) -> Path:
         nonlocal mounted
         how = ["-o", f"remount,size={size}", str(place)] if mounted else ["-t", "tmpfs", "-o", f"size={size}"]
-        done = subprocess.run(
-            ["mount", *how, *([] if mounted else ["tmpfs", str(place)])],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        command = ["mount", *how, *([] if mounted else ["tmpfs", str(place)])]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             pytest.skip(f"no file system can be mounted here: {done.stderr.strip()}")
         mounted = True
@@ -145,26 +140,11 @@ def test_room_that_cannot_be_reserved_ends_a_build_in_one_clear_line(
         lambda: array_files.save(FULL, np.zeros(5, np.int32)),
         lambda: write_graph(np.eye(8, dtype=np.float32), FULL),
         lambda: write_graph(np.ones((2_000, 512), np.float32), FULL),  # fails before its last bytes
-        lambda: sparse.array_files.save(FULL, np.zeros((2, 3), np.float32)),
     ],
 )
 def test_no_write_that_fails_goes_unnoticed(write: Callable[[], object]) -> None:
     with pytest.raises(OSError, match="No space left on device"):
         write()
-
-
-def test_files_of_words_are_written_whole_or_not_at_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written = []
-    real = array_files.save
-    monkeypatch.setattr(
-        array_files, "save", lambda file, array: (written.append(file.name), real(file, array))
-    )
-    sparse.write_index(["a word", "another word"], tmp_path / "bm25", Analyzer("none"))
-    arrays = {path.name for path in (tmp_path / "bm25").glob("*.npy")}
-    assert arrays == set(written)
-    assert sparse.BM25Index(tmp_path / "bm25", 2).search("another", 5)[0][0] == 1
 
 
 def test_uploads_that_cannot_be_kept_say_so(tmp_path: Path, small: Callable[[str], Path]) -> None:

@@ -23,7 +23,6 @@ from core.domain.program import PROJECT
 from core.domain.settings import Settings
 from core.store import Store, deeds
 from core.store.files import reading
-from tests import postgres_server
 from tests.loopback import hold, http, loopback
 from tests.until import until
 
@@ -57,16 +56,6 @@ class Slow:
         return Completion("yes", "slow", "stop", 1.0, 60, 40)
 
 
-@pytest.fixture(params=["file", "server"])
-def place(request, tmp_path):
-    """Where a store is: a file, or a PostgreSQL database."""
-    if request.param == "file":
-        return tmp_path / "a.sqlite"
-    from core.domain.postgres import Dsn
-
-    return Dsn(postgres_server.fresh())
-
-
 @pytest.fixture
 def store(tmp_path):
     made = Store(tmp_path / "a.sqlite")
@@ -93,20 +82,14 @@ def call(model, n, cancel=None, written=None):
     return None
 
 
-def test_six_threads_cannot_spend_a_budget_twice(store, tmp_path):
-    slow = model(Slow(), tmp_path)
-    with ThreadPoolExecutor(6) as pool:
-        ended = list(pool.map(lambda n: call(slow, n), range(6)))
-    assert sorted(map(str, ended)) == sorted(map(str, [None] * 3 + [BudgetSpent] * 3))
-    assert (store.spent(CAT.account), slow.backend.calls) == (DAILY, 3)
-
-
-def test_a_large_budget_lets_all_calls_run_at_once(store, tmp_path):
-    slow = model(Slow(0.5), tmp_path, daily=100_000)
-    with ThreadPoolExecutor(6) as pool:
-        assert set(pool.map(lambda n: call(slow, n), range(6))) == {None}
+def test_a_budget_is_spent_once_and_a_large_one_lets_all_calls_run_at_once(store, tmp_path):
+    for daily, calls, spent in ((DAILY, 3, DAILY), (100_000, 6, DAILY + 600)):
+        slow = model(Slow(0.5), tmp_path / str(daily), daily)
+        with ThreadPoolExecutor(6) as pool:
+            ended = list(pool.map(lambda n, slow=slow: call(slow, n), range(6)))
+        assert (ended.count(None), ended.count(BudgetSpent)) == (calls, 6 - calls)
+        assert (store.spent(CAT.account), slow.backend.calls) == (spent, calls)
     assert slow.backend.most == 6
-    assert store.spent(CAT.account) == 600
 
 
 PROCESS = """
@@ -132,44 +115,42 @@ def process(place, folder, n, seconds=0.2):
     from core.domain.postgres import Dsn
 
     where = place.conninfo() if isinstance(place, Dsn) else str(place)
-    return subprocess.Popen(
-        [sys.executable, "-c", PROCESS, where, str(folder), str(n), str(seconds)],
-        cwd=PROJECT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    command = [sys.executable, "-c", PROCESS, where, str(folder), str(n), str(seconds)]
+    return subprocess.Popen(command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-@pytest.mark.process
-def test_six_processes_cannot_spend_a_budget_twice(place, tmp_path):
-    asking = [process(place, tmp_path, n) for n in range(6)]
-    for one in asking:
+def go(*processes):
+    """Let them call, once all are ready."""
+    for one in processes:
         assert one.stdout.readline() == "ready\n"
-    for one in asking:
+    for one in processes:
         one.stdin.write("go\n")
         one.stdin.flush()
-    ended = [one.communicate(timeout=60)[0].split() for one in asking]
-    assert sorted(ended) == [["0", "BudgetSpent"]] * 3 + [["1"]] * 3
-    with reading(place) as connection:
-        assert deeds.spent(connection, deeds.today()) == {CAT.account: DAILY}
-    assert rows(place) == 0
 
 
 @pytest.mark.process
-def test_what_a_killed_process_had_reserved_is_free_again(place, tmp_path):
-    hanging = process(place, tmp_path, 0, seconds=600)
-    assert hanging.stdout.readline() == "ready\n"
-    hanging.stdin.write("go\n")
-    hanging.stdin.flush()
-    made = Store(place)
+def test_six_processes_cannot_spend_a_budget_twice(store_place, tmp_path):
+    asking = [process(store_place, tmp_path, n) for n in range(6)]
+    go(*asking)
+    ended = [one.communicate(timeout=60)[0].split() for one in asking]
+    assert sorted(ended) == [["0", "BudgetSpent"]] * 3 + [["1"]] * 3
+    with reading(store_place) as connection:
+        assert deeds.spent(connection, deeds.today()) == {CAT.account: DAILY}
+    assert rows(store_place) == 0
+
+
+@pytest.mark.process
+def test_what_a_killed_process_had_reserved_is_free_again(store_place, tmp_path):
+    hanging = process(store_place, tmp_path, 0, seconds=600)
+    go(hanging)
+    made = Store(store_place)
     try:
-        until(lambda: rows(place))
+        until(lambda: rows(store_place))
         assert made.reserve(CAT.account, DAILY, DAILY) == ("", 0)
         hanging.kill()
         hanging.communicate()
         assert made.reserve(CAT.account, DAILY, DAILY)[0]
-        assert rows(place) == 1
+        assert rows(store_place) == 1
     finally:
         made.close()
 
@@ -187,21 +168,20 @@ def remote(server, tmp_path):
     return model(RemoteLLM(settings), tmp_path)
 
 
+YES = http(json.dumps({"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}))
+
+
 @pytest.mark.parametrize(
-    ("answer", "error", "charged"),
+    ("answer", "error"),
     [
-        (hold, Cancelled, True),
-        (http("no", status="400 Bad Request"), ModelFailed, True),
-        (http("{}"), ModelFailed, True),
-        (
-            http(json.dumps({"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]})),
-            None,
-            True,
-        ),
+        (hold, Cancelled),
+        (http("no", status="400 Bad Request"), ModelFailed),
+        (http("{}"), ModelFailed),
+        (YES, None),
     ],
     ids=["stopped", "refused", "no answer", "no usage told"],
 )
-def test_a_call_that_ends_early_is_charged_for_what_was_sent(store, tmp_path, answer, error, charged):
+def test_a_call_that_ends_early_is_charged_for_what_was_sent(store, tmp_path, answer, error):
     cancel = threading.Event()
     with loopback(answer) as server:
         asked = remote(server, tmp_path)

@@ -73,32 +73,22 @@ def test_the_decoder_sees_the_passages_encoded_one_by_one(reader: FusionInDecode
     from transformers.modeling_outputs import BaseModelOutput
 
     model, words = reader._model, reader._tokenizer
-    states = [
-        model.get_encoder()(
-            **words(f"question: q title: {p.title} context: {p.text}", return_tensors="pt")
-        ).last_hidden_state
-        for p in PASSAGES[:4]
-    ]
-
-    def logits(order: list[int]) -> np.ndarray:
-        with torch.no_grad():
-            out = model(
-                encoder_outputs=BaseModelOutput(torch.cat([states[at] for at in order], dim=1)),
-                decoder_input_ids=torch.tensor([[0, 9, 12]]),
-            )
-        return out.logits.numpy()
-
     given = [f"question: q title: {p.title} context: {p.text}" for p in PASSAGES[:4]]
+    states = [model.get_encoder()(**words(text, return_tensors="pt")).last_hidden_state for text in given]
+
+    def logits(encoded: torch.Tensor, **more: torch.Tensor) -> np.ndarray:
+        with torch.no_grad():
+            outputs, begun = BaseModelOutput(encoded), torch.tensor([[0, 9, 12]])
+            return model(encoder_outputs=outputs, decoder_input_ids=begun, **more).logits.numpy()
+
+    def alone(*order: int) -> np.ndarray:
+        return logits(torch.cat([states[at] for at in order], dim=1))
+
     with torch.no_grad():
         ours, mask, _ = reader._encoded(given, lambda: None)
-        padded = model(
-            encoder_outputs=BaseModelOutput(ours),
-            attention_mask=mask,
-            decoder_input_ids=torch.tensor([[0, 9, 12]]),
-        ).logits.numpy()
-    np.testing.assert_allclose(padded, logits([0, 1, 2, 3]), atol=1e-4)
-    np.testing.assert_allclose(logits([3, 1, 0, 2]), logits([0, 1, 2, 3]), atol=1e-4)
-    assert np.abs(logits([0, 1]) - logits([2, 3])).max() > 1e-2, "which passages are read matters"
+    np.testing.assert_allclose(logits(ours, attention_mask=mask), alone(0, 1, 2, 3), atol=1e-4)
+    np.testing.assert_allclose(alone(3, 1, 0, 2), alone(0, 1, 2, 3), atol=1e-4)
+    assert np.abs(alone(0, 1) - alone(2, 3)).max() > 1e-2, "which passages are read matters"
 
 
 @pytest.mark.model
@@ -111,16 +101,11 @@ def test_the_order_of_the_passages_changes_nothing(reader: FusionInDecoder) -> N
 
 
 @pytest.mark.model
-def test_what_is_too_long_is_cut_and_told(reader: FusionInDecoder) -> None:
+def test_what_is_too_long_is_cut_and_told_and_it_stops_when_asked(reader: FusionInDecoder) -> None:
     long = Passage("l", "l", "Box", "a box " * MAX_PASSAGE_TOKENS)
     found = read(reader, [PASSAGES[0], long])
-    assert found.cut == (1,)
+    assert (found.cut, read(reader, PASSAGES).cut) == ((1,), ())
     assert found.tokens_read < 2 * MAX_PASSAGE_TOKENS
-    assert read(reader, PASSAGES).cut == ()
-
-
-@pytest.mark.model
-def test_it_stops_when_asked_or_out_of_time(reader: FusionInDecoder) -> None:
     stop = threading.Event()
     stop.set()
     with pytest.raises(Cancelled):
@@ -173,12 +158,9 @@ def test_weights_as_the_authors_saved_them_are_the_same_model(
 
     shutil.copytree(folder, tmp_path / "wrapped")
     file = tmp_path / "wrapped" / "model.safetensors"
-    weights = {
-        re.sub(
-            r"^encoder\.(block\.\d+\.)?", lambda m: f"encoder.encoder.{m[1] + 'module.' if m[1] else ''}", k
-        ): v
-        for k, v in load_file(file).items()
-    }
+    wrapped = lambda m: f"encoder.encoder.{m[1] + 'module.' if m[1] else ''}"  # noqa: E731
+    whole = load_file(file).items()
+    weights = {re.sub(r"^encoder\.(block\.\d+\.)?", wrapped, key): value for key, value in whole}
     assert any(".module." in key for key in weights)
     save_file(weights, file, {"format": "pt"})
     found, expected = read(FusionInDecoder(str(file.parent)), PASSAGES), read(reader, PASSAGES)
@@ -247,10 +229,8 @@ def test_it_cites_the_passage_with_most_attention_and_keeps_the_ranking(tmp_path
 def test_nothing_found_and_nothing_written_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     empty = FakeEngine(tmp_path, texts={}).ask(Request(Query("q"), "tiny", ("fid",))).results[0]
     assert (empty.abstained, empty.citations) == (True, ())
-    monkeypatch.setattr(
-        "tests.fakes.Reader.read",
-        lambda self, text, passages, **_: FusedReading("", (1.0,) * len(passages), 9, 1),
-    )
+    nothing = lambda self, text, passages, **_: FusedReading("", (1.0,) * len(passages), 9, 1)  # noqa: E731
+    monkeypatch.setattr("tests.fakes.Reader.read", nothing)
     _, silent = ask(tmp_path)
     assert (silent.abstained, silent.citations) == (True, ())
     assert silent.spans[-1].attributes["note"] == "the model wrote nothing"

@@ -35,6 +35,10 @@ def embedder(**given: Any) -> HostedEmbedder:
     return HostedEmbedder("mine", EmbedderSettings.model_validate(spec))
 
 
+def small(server: Loopback, **given: Any) -> HostedEmbedder:
+    return embedder(base_url=f"{server.url}/v1", **given)
+
+
 def bodies(server: Loopback) -> list[Any]:
     return [json.loads(sent.split(b"\r\n\r\n", 1)[1]) for sent in server.requests]
 
@@ -42,7 +46,6 @@ def bodies(server: Loopback) -> list[Any]:
 KINDS: dict[str, tuple[services.Service, dict[str, Any]]] = {
     "openai": (services.openai, {}),
     "openai, shorter": (services.openai, {"dimensions": 8}),
-    "openai, floats": (services.openai, {"encoding": "float"}),
     "azure, v1": (services.azure, {"kind": "azure", "path": "/openai/v1"}),
     "azure, deployment": (services.azure, {"kind": "azure", "path": "/openai/deployments/small"}),
     "azure, ?api-version": (
@@ -51,15 +54,15 @@ KINDS: dict[str, tuple[services.Service, dict[str, Any]]] = {
     ),
     "azure, bare": (services.azure, {"kind": "azure", "path": ""}),
     "ollama": (services.ollama, {"kind": "ollama", "key_env": ""}),
-    "ollama as openai": (services.ollama, {"key_env": ""}),
     "lm studio": (services.ollama, {"kind": "lmstudio", "key_env": "", "path": ""}),
     "vllm": (services.vllm, {"kind": "vllm", "key_env": ""}),
     "tei": (services.tei, {"kind": "tei", "key_env": ""}),
     "cohere": (services.cohere, {"kind": "cohere", "path": ""}),
-    "cohere, shorter": (services.cohere, {"kind": "cohere", "path": "/v2", "dimensions": 8}),
-    "cohere, base64": (services.cohere, {"kind": "cohere", "path": "/v2", "encoding": "base64"}),
-    "voyage": (services.voyage, {"kind": "voyage"}),
-    "voyage, shorter": (services.voyage, {"kind": "voyage", "dimensions": 8}),
+    "cohere, shorter": (
+        services.cohere,
+        {"kind": "cohere", "path": "/v2", "dimensions": 8, "encoding": "base64"},
+    ),
+    "voyage": (services.voyage, {"kind": "voyage", "dimensions": 8}),
 }
 
 
@@ -90,7 +93,7 @@ def test_questions_and_passages_have_their_own_prefixes_types_and_fields() -> No
         "document_fields": {"task": "retrieval.passage"},
     }
     with loopback(served(kept)) as server:
-        one = embedder(base_url=f"{server.url}/v1", **given)
+        one = small(server, **given)
         one.embed_query("how?")
         one.embed(["so", " "])
     asked, read = bodies(server)
@@ -101,17 +104,17 @@ def test_questions_and_passages_have_their_own_prefixes_types_and_fields() -> No
 
 def test_batches_hold_so_many_texts_and_tokens() -> None:
     with loopback(served(services.openai)) as server:
-        embedder(base_url=f"{server.url}/v1", batch=4).embed(["a b"] * 10)
+        small(server, batch=4).embed(["a b"] * 10)
         assert [len(body["input"]) for body in bodies(server)] == [4, 4, 2]
         server.requests.clear()
-        embedder(base_url=f"{server.url}/v1", batch_tokens=30).embed(["x" * 40] * 5)
+        small(server, batch_tokens=30).embed(["x" * 40] * 5)
         assert [len(body["input"]) for body in bodies(server)] == [2, 2, 1]
 
 
 def test_a_batch_that_is_too_large_is_halved_and_remembered() -> None:
     texts = [f"text {number}" for number in range(100)]
     with loopback(served(services.tei)) as server:
-        one = embedder(base_url=f"{server.url}/v1", key_env="", batch=100)
+        one = small(server, key_env="", batch=100)
         np.testing.assert_allclose(one.embed(texts), [unit(text) for text in texts], rtol=1e-5)
         server.requests.clear()
         one.embed(texts)
@@ -121,31 +124,27 @@ def test_a_batch_that_is_too_large_is_halved_and_remembered() -> None:
 def test_a_text_that_is_too_long_is_embedded_by_its_beginning_and_counted() -> None:
     long = " ".join(f"w{number}" for number in range(500))
     with loopback(served(services.tei)) as server:
-        one = embedder(kind="tei", base_url=f"{server.url}/v1", key_env="")
+        one = small(server, kind="tei", key_env="")
         made = one.embed(["short", long, "shorter"])
     np.testing.assert_allclose(made[[0, 2]], [unit("short"), unit("shorter")], rtol=1e-5)
     assert one.shortened == 1
-    assert long.startswith(bodies(server)[-1]["input"][0]) or any(
-        long.startswith(body["input"][0]) and len(body["input"][0]) < len(long) for body in bodies(server)
-    )
+    sent = [text for body in bodies(server) for text in body["input"]]
+    assert any(long.startswith(text) and 100 < len(text) < len(long) for text in sent)
 
 
-def test_a_service_that_knows_no_base64_is_asked_for_numbers_from_then_on() -> None:
+def test_a_service_that_knows_no_base64_or_no_dimensions_is_known_as_that() -> None:
     with loopback(served(services.vllm)) as server:
-        one = embedder(kind="vllm", base_url=f"{server.url}/v1", key_env="")
+        one = small(server, kind="vllm", key_env="")
         one.embed(TEXTS)
         one.embed(TEXTS)
     assert ["encoding_format" in body for body in bodies(server)] == [True, False, False]
-
-
-def test_dimensions_that_the_service_ignores_are_an_error_that_names_them() -> None:
     with loopback(served(services.ollama)) as server:
-        one = embedder(kind="ollama", base_url=f"{server.url}/v1", key_env="", dimensions=8)
+        one = small(server, kind="ollama", key_env="", dimensions=8)
         with pytest.raises(ModelFailed, match=r"vectors of \[\d+\] numbers; wanted 8"):
             one.embed(TEXTS)
 
 
-@pytest.mark.parametrize("status", ["429 Too Many", "500 Oops", "503 Busy", "529 Overloaded"])
+@pytest.mark.parametrize("status", ["429 Too Many", "529 Overloaded"])
 def test_what_is_temporary_is_tried_again_when_the_service_says(status: str) -> None:
     began = time.monotonic()
 
@@ -156,7 +155,7 @@ def test_what_is_temporary_is_tried_again_when_the_service_says(status: str) -> 
             served(services.openai)(server, talk, sent)
 
     with loopback(busy) as server:
-        assert embedder(base_url=f"{server.url}/v1").embed_query("how?").shape == (DIM,)
+        assert small(server).embed_query("how?").shape == (DIM,)
     assert len(server.requests) == 3
     assert time.monotonic() - began >= 0.3
 
@@ -164,11 +163,11 @@ def test_what_is_temporary_is_tried_again_when_the_service_says(status: str) -> 
 def test_a_spent_quota_and_a_wait_beyond_the_deadline_are_not_waited_for() -> None:
     spent = http('{"error": {"code": "insufficient_quota"}}', status="429 Too Many Requests")
     with loopback(spent) as server, pytest.raises(ModelFailed, match="quota"):
-        embedder(base_url=f"{server.url}/v1").embed_query("how?")
+        small(server).embed_query("how?")
     assert len(server.requests) == 1
     later = http("{}", status="429 Too Many Requests", more="Retry-After: 3600\r\n")
     with loopback(later) as server, pytest.raises(ModelFailed, match=r"asks to wait 3\.6e"):
-        embedder(base_url=f"{server.url}/v1").embed_query("how?")
+        small(server).embed_query("how?")
 
 
 def test_stop_and_the_deadline_end_a_call() -> None:
@@ -179,9 +178,9 @@ def test_stop_and_the_deadline_end_a_call() -> None:
         hold(server, talk, sent)
 
     with loopback(hold_and_stop) as server, pytest.raises(Cancelled):
-        embedder(base_url=f"{server.url}/v1").embed_within(["how?"], stop)
+        small(server).embed_within(["how?"], stop)
     with loopback(hold) as server, pytest.raises((ModelTimedOut, ModelFailed), match=r"0\.2 s"):
-        embedder(base_url=f"{server.url}/v1", timeout_s=0.2).embed_query("how?")
+        small(server, timeout_s=0.2).embed_query("how?")
 
 
 @pytest.mark.parametrize(
@@ -205,17 +204,15 @@ def test_stop_and_the_deadline_end_a_call() -> None:
 )
 def test_an_answer_that_is_not_one_vector_a_text_is_a_failure(body: str) -> None:
     with loopback(http(body)) as server, pytest.raises(ModelFailed) as caught:
-        embedder(base_url=f"{server.url}/v1").embed_query("how?")
+        small(server).embed_query("how?")
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "status", ["400 Bad", "401 Unauthorized", "403 No", "404 None", "422 Bad", "307 Away"]
-)
+@pytest.mark.parametrize("status", ["400 Bad", "401 Unauthorized", "307 Away"])
 def test_no_refusal_repeats_the_key(status: str) -> None:
     said = json.dumps({"error": f"your key {KEY} and Bearer {KEY[3:]} are wrong"})
     with loopback(http(said, status=status)) as server, pytest.raises(ModelFailed) as caught:
-        embedder(base_url=f"{server.url}/v1").embed_query("how?")
+        small(server).embed_query("how?")
     assert KEY[3:] not in str(caught.value)
     assert KEY[:12] not in str(caught.value)
 
@@ -241,11 +238,6 @@ def test_the_key_comes_from_the_environment_and_is_known_as_a_secret(
     "given",
     [
         {"kind": "ollama", "model": "m"},
-        {"model": ""},
-        {"model": "m", "dimensions": 0},
-        {"model": "m", "kind": "other"},
-        {"model": "m", "unknown": 1},
-        {"model": "m", "price": -1},
         {"model": "m", "headers": {"Host": "x"}},
         {"model": "m", "key_env": "two words"},
     ],
@@ -255,9 +247,7 @@ def test_a_table_that_is_wrong_is_refused_by_name(tmp_path: Path, given: dict[st
         load(home=tmp_path, embedders={"mine": given})
 
 
-@pytest.mark.parametrize(
-    "url", ["localhost:80", "ftp://x/v1", "http://me:secret@x/v1", "http://x/v1?key=secret", "http://x:port"]
-)
+@pytest.mark.parametrize("url", ["localhost:80", "http://me:secret@x/v1", "http://x/v1?key=secret"])
 def test_an_address_that_is_none_is_refused_without_its_secrets(url: str) -> None:
     with pytest.raises(BadInput, match="base_url") as caught:
         address(EmbedderSettings(model="m", base_url=url), "[embedders.mine]")

@@ -55,38 +55,12 @@ CLOSING = [
     "<\ufe0f/passage>",
     "</paſſage>",
 ]
-TOKENS = [
-    "<|im_end|>",
-    "<|im_start|>",
-    "<|endoftext|>",
-    "<|eot_id|>",
-    "<|start_header_id|>",
-    "</s>",
-    "<s>",
-    "<eos>",
-    "<bos>",
-    "<start_of_turn>",
-    "<end_of_turn>",
-    "[INST]",
-    "[/INST]",
-    "<<SYS>>",
-    "<</SYS>>",
-    "<think>",
-    "</think>",
-    "<tool_call>",
-    "</tool_call>",
-    "<tool_response>",
-    "<｜User｜>",
-    "<｜end▁of▁sentence｜>",
-    "<|START_OF_TURN_TOKEN|>",
-    "[TOOL_CALLS]",
-    "[AVAILABLE_TOOLS]",
-    "[/SYSTEM_PROMPT]",
-    "<|channel|>",
-    "<unk>",
-    "<fim_prefix>",
-    "<extra_id_0>",
-]
+TOKENS = """
+<|im_end|> <|im_start|> <|endoftext|> <|eot_id|> <|start_header_id|> </s> <s> <eos> <bos> <start_of_turn>
+<end_of_turn> [INST] [/INST] <<SYS>> <</SYS>> <think> </think> <tool_call> </tool_call> <tool_response>
+<｜User｜> <｜end▁of▁sentence｜> <|START_OF_TURN_TOKEN|> [TOOL_CALLS] [AVAILABLE_TOOLS] [/SYSTEM_PROMPT]
+<|channel|> <unk> <fim_prefix> <extra_id_0>
+"""
 
 
 def hostile(name: str, key: str = "text") -> list[str]:
@@ -137,9 +111,8 @@ def test_a_mark_in_any_disguise_is_broken_at_its_first_sign(closing: str) -> Non
     broken = without_marks(f"before {closing} after")
     assert broken != f"before {closing} after"
     assert broken.count("‹") == 1
-    assert broken.replace("‹", "") in f"before {closing} after".replace("<", "").replace("＜", "").replace(
-        "≮", ""
-    ).replace("﹤", "")
+    rest = re.sub("[<＜≮﹤]", "", f"before {closing} after")
+    assert broken.replace("‹", "") in rest
 
 
 @given(tricks)
@@ -155,25 +128,15 @@ def test_ordinary_text_is_unchanged(text: str) -> None:
     assert without_marks(text) == text == harmless(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a < b, in passage 3",
-        "if x <= y:",
-        "see <b>bold</b>",
-        "x<y>z",
-        "the passage </b>",
-        "[1] [INSTALL]",
-        "List<String> s",
-        "<start> of turn",
-        "1 <| 2",
-    ],
-)
-def test_markup_and_comparisons_are_left_alone(text: str) -> None:
+def test_markup_and_comparisons_are_left_alone() -> None:
+    text = (
+        "a < b, in passage 3 if x <= y: see <b>bold</b> x<y>z the passage </b> [1] [INSTALL] List<String> s"
+    )
+    text += " <start> of turn 1 <| 2"
     assert without_marks(text) == text == harmless(text)
 
 
-@pytest.mark.parametrize("token", TOKENS)
+@pytest.mark.parametrize("token", TOKENS.split())
 def test_tokens_of_chat_templates_are_broken_in_every_value_of_every_prompt(token: str) -> None:
     assert token not in harmless(f"a{token}b")
     assert harmless(harmless(token)) == harmless(token)

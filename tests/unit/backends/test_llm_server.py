@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from core.backends.base import LLMRequest, Message
@@ -55,6 +55,7 @@ def test_the_state_is_for_its_user_only_and_its_key_is_not_shown(settings: Setti
     path = publish(settings, state)
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert [file.name for file in path.parent.glob(f"{path.stem}*.json*")] == [path.name]
     assert server_state(settings) == state
     assert "s3cret" not in repr(server_state(settings))
 
@@ -64,15 +65,13 @@ def test_a_dead_process_or_another_one_with_its_number_is_not_the_server(
     settings: Settings, wrong: dict[str, Any]
 ) -> None:
     publish(settings, replace(states.ours().enter("ready", url="x", key="y"), **wrong))
-    state = server_state(settings)
-    assert state is not None
-    assert (state.phase, state.url, state.key) == ("off", "", "")
+    assert server_state(settings) == replace(OFF, detail="the last server died")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"phase": "ready", "more": 1}'])
 def test_a_broken_state_file_counts_as_off(settings: Settings, text: str) -> None:
     embedded(settings)._file("json").write_text(text)
-    assert server_state(settings).phase == "off"  # type: ignore[union-attr]
+    assert replace(server_state(settings), detail="") == OFF
 
 
 def test_another_users_state_is_not_trusted(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,28 +79,24 @@ def test_another_users_state_is_not_trusted(settings: Settings, monkeypatch: pyt
     monkeypatch.setattr(os, "getuid", lambda: 12345)
     state = server_state(settings)
     assert state is not None
-    assert state.phase == "off"
+    assert (state.phase, state.url) == ("off", "")
     assert "another user" in state.detail
 
 
-def test_a_running_server_is_used_with_its_key(settings: Settings) -> None:
-    with loopback(HELLO) as server:
-        publish(settings, states.ours().enter("ready", url=server.url, key="its-key"))
-        got = load_llm(settings).complete(ASK, timeout=5, cancel=NEVER)
-        assert got.text == "Hello"
-        assert all(b"authorization: Bearer its-key" in sent for sent in server.requests)
-        head = server.requests[-1].decode()  # it was asked for its slots before
-        assert "authorization: bearer its-key" in head.lower()
-        assert '"cache_prompt":false' in head.replace(" ", "")
-
-
-def test_a_loading_server_is_waited_for(settings: Settings) -> None:
+@pytest.mark.parametrize("loads", [False, True])
+def test_a_running_server_is_used_with_its_key_and_a_loading_one_waited_for(
+    settings: Settings, loads: bool
+) -> None:
     with loopback(HELLO) as server:
         loading = states.ours().enter("loading")
-        publish(settings, loading)
-        ready = loading.enter("ready", url=server.url, key="k")
+        ready = loading.enter("ready", url=server.url, key="its-key")
+        publish(settings, loading if loads else ready)
         threading.Timer(0.3, publish, (settings, ready)).start()
-        assert load_llm(settings).complete(ASK, timeout=5, cancel=NEVER).text == "Hello"
+        got = load_llm(settings).complete(ASK, timeout=5, cancel=NEVER)
+        assert got.text == "Hello"
+        heads = [sent.decode().lower() for sent in server.requests]
+        assert all("authorization: bearer its-key" in head for head in heads)
+        assert '"cache_prompt":false' in heads[-1].replace(" ", "")  # it was asked for its slots before
 
 
 def test_waiting_ends_at_the_deadline_and_on_cancel(settings: Settings) -> None:
@@ -155,23 +150,18 @@ def test_a_model_whose_content_changed_is_refused(settings: Settings, tmp_path: 
 
 
 def test_secrets_of_this_program_are_not_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("ROUTESCOPE_LLM_API_KEY", "OPENAI_API_KEY", "MY_TOKEN", "OMP_NUM_THREADS"):
+    names = {"ROUTESCOPE_LLM_API_KEY", "OPENAI_API_KEY", "MY_TOKEN", "OMP_NUM_THREADS"}
+    for name in names:
         monkeypatch.setenv(name, "1")
-    assert not {"ROUTESCOPE_LLM_API_KEY", "OPENAI_API_KEY", "MY_TOKEN", "OMP_NUM_THREADS"} & set(
-        launch._environment()
-    )
+    assert not names & set(launch._environment())
     assert "PATH" in launch._environment()
 
 
 @pytest.mark.process
 def test_stop_ends_the_process_and_forgets_it(settings: Settings) -> None:
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-    import psutil
-
-    state = ServerState(
-        "ready", "", child.pid, psutil.Process(child.pid).create_time(), time.time(), "u", "k"
-    )
-    path = publish(settings, state)
+    began = psutil.Process(child.pid).create_time()
+    path = publish(settings, ServerState("ready", "", child.pid, began, time.time(), "u", "k"))
     reaper = threading.Thread(target=child.wait)
     reaper.start()
     stop_server(settings)
@@ -181,15 +171,11 @@ def test_stop_ends_the_process_and_forgets_it(settings: Settings) -> None:
     stop_server(settings)  # nothing runs: nothing happens
 
 
-def test_another_endpoint_has_no_server(tmp_path: Path) -> None:
-    other = settings_module.load(
-        home=tmp_path, models_dir=tmp_path, llm="m", llm_base_url="http://localhost:1/v1"
-    )
+def test_another_endpoint_has_no_server_and_without_the_model_file_none_is_started(tmp_path: Path) -> None:
+    url = "http://localhost:1/v1"
+    other = settings_module.load(home=tmp_path, models_dir=tmp_path, llm="m", llm_base_url=url)
     assert server_state(other) is None
     assert start_server(other) is None
-
-
-def test_starting_without_the_model_file_does_nothing(tmp_path: Path) -> None:
     absent = settings_module.load(home=tmp_path, models_dir=tmp_path / "none", llm="smollm2-135m")
     assert start_server(absent) == OFF
     assert not (tmp_path / "none").exists()
@@ -212,11 +198,3 @@ def test_a_core_is_left_free_when_there_are_enough(
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
     assert threads() == expected
-
-
-def test_a_state_survives_its_file(tmp_path: Path) -> None:
-    state = states.ours().enter("ready", url="http://127.0.0.1:9", key="k")
-    states.write(tmp_path / "s.json", state)
-    assert states.read(tmp_path / "s.json") == state
-    assert json.loads((tmp_path / "s.json").read_text())["phase"] == "ready"
-    assert [path.name for path in tmp_path.iterdir()] == ["s.json"]

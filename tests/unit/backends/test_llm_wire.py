@@ -50,20 +50,6 @@ def test_the_embedded_server_keeps_the_start_of_a_prompt_only_where_that_is_safe
     assert "extra_body" not in body(request_)
 
 
-def test_stop_probabilities_and_schema_are_sent_where_they_are_asked_for():
-    asked = replace(ASK, stop=("END", "\n"), top_logprobs=4, schema={"type": "object"})
-    assert body(asked) == {
-        **BARE,
-        "stop": ["END", "\n"],
-        "logprobs": True,
-        "top_logprobs": 4,
-        "response_format": {
-            "type": "json_schema",
-            "json_schema": {"name": "answer", "strict": True, "schema": {"type": "object"}},
-        },
-    }
-
-
 # --- what comes back
 
 
@@ -86,11 +72,7 @@ def refused(answer, request=ASK):
 def test_an_answer_is_read_with_what_it_says_of_itself():
     usage = {"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}
     found = read({**answered(), "usage": usage})
-    assert (found.text, found.model, found.finish) == (
-        "Hello",
-        "tiny-2",
-        "stop",
-    )
+    assert (found.text, found.model, found.finish) == ("Hello", "tiny-2", "stop")
     assert (found.prompt_tokens, found.completion_tokens, found.cached_tokens) == (9, 2, 4)
     assert found.logprobs == ()
 

@@ -40,17 +40,8 @@ def results(scores: list[Any], name: str = "relevance_score") -> list[dict[str, 
 
 
 COHERE = {"id": "1", "results": results(GIVEN), "meta": {"billed_units": {"search_units": 1}}}
-JINA = {
-    "model": "jina-reranker-v2",
-    "usage": {"total_tokens": 9},
-    "results": [{**r, "document": {"text": "…"}} for r in results(GIVEN)],
-}
-VOYAGE = {
-    "object": "list",
-    "data": results(GIVEN),
-    "model": "rerank-2.5",
-    "usage": {"total_tokens": 26},
-}
+JINA = {"model": "jina", "results": [{**r, "document": {"text": "…"}} for r in results(GIVEN)]}
+VOYAGE = {"object": "list", "data": results(GIVEN), "model": "rerank-2.5"}
 LLAMA = {"model": "bge", "object": "list", "usage": {"prompt_tokens": 9}, "results": results(GIVEN)}
 DIALECTS = {"cohere": COHERE, "jina and vllm": JINA, "llama.cpp": LLAMA}
 
@@ -77,18 +68,9 @@ def failure(reply: bytes) -> str:
 def test_scores_come_back_in_the_order_of_the_passages(name: str) -> None:
     with loopback(http(json.dumps(DIALECTS[name]))) as server:
         assert reranker(server.url).rerank("how \ud800?", PASSAGES) == GIVEN
-    assert bodies(server) == [
-        {
-            "model": "tiny",
-            "query": "how ??",
-            "top_n": 3,
-            "documents": [
-                "Returns Send it back within 30 days.",
-                "Half ? a pair, and 東京.",
-                "Keys A key is stored for 24 hours.",
-            ],
-        }
-    ]
+    texts = ["Returns Send it back within 30 days.", "Half ? a pair, and 東京."]
+    texts.append("Keys A key is stored for 24 hours.")
+    assert bodies(server) == [{"model": "tiny", "query": "how ??", "top_n": 3, "documents": texts}]
     head = server.requests[0].split(b"\r\n\r\n", 1)[0]
     assert head.startswith(b"POST /v1/rerank ")
     assert f"authorization: Bearer {KEY}".encode() in head
@@ -153,10 +135,14 @@ def test_nothing_to_score_calls_nobody() -> None:
     assert server.requests == []
 
 
-ONE = {"index": 0, "relevance_score": 1}
+def scored(*given: Any) -> str:
+    """A reply with (index, score) of each passage."""
+    return json.dumps({"results": [{"index": index, "relevance_score": score} for index, score in given]})
 
 
-@pytest.mark.slow
+THREE = tuple(enumerate(GIVEN))
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [
@@ -164,18 +150,16 @@ ONE = {"index": 0, "relevance_score": 1}
         ('"fine"', "without results"),
         ('{"data": []}', "wanted one of each of 0 to 2"),
         ('{"error": {"message": "no"}}', "without results"),
-        ('{"results": []}', "wanted one of each of 0 to 2"),
-        (json.dumps({"results": results(GIVEN)[:2]}), "wanted one of each of 0 to 2"),
-        (json.dumps({"results": [*results(GIVEN), ONE]}), "wanted one of each of 0 to 2"),
-        (json.dumps({"results": [{"index": 3, "relevance_score": 1}]}), "wanted one of each of 0 to 2"),
-        (json.dumps({"results": [{"index": -1, "relevance_score": 1}]}), "wanted one of each of 0 to 2"),
-        (json.dumps({"results": [{"index": "0", "relevance_score": 1}]}), "without an index"),
-        (json.dumps({"results": [{"index": True, "relevance_score": 1}]}), "without an index"),
-        (json.dumps({"results": [{"index": 0, "relevance_score": None}]}), "without an index"),
-        (json.dumps({"results": [{"index": 0, "relevance_score": "1"}]}), "without an index"),
-        (json.dumps({"results": [{"index": 0, "relevance_score": True}]}), "without an index"),
-        ('{"results": [{"index": 0, "relevance_score": NaN}]}', "finite score"),
-        ('{"results": [{"index": 0, "relevance_score": -Infinity}]}', "finite score"),
+        (scored(), "wanted one of each of 0 to 2"),
+        (scored(*THREE[:2]), "wanted one of each of 0 to 2"),
+        (scored(*THREE, (0, 1)), "wanted one of each of 0 to 2"),
+        (scored((3, 1)), "wanted one of each of 0 to 2"),
+        (scored((-1, 1)), "wanted one of each of 0 to 2"),
+        *(
+            (scored(pair), "without an index")
+            for pair in (("0", 1), (True, 1), (0, None), (0, "1"), (0, True))
+        ),
+        *((scored((0, float(score))), "finite score") for score in ("nan", "-inf")),
         ('{"results": [{"index": 0, "relevance_score": 1e999}]}', "finite score"),
         ('{"results": ["a\\nb"]}', "without an index"),
     ],
@@ -208,25 +192,14 @@ def test_a_server_that_is_not_there_or_hangs_up_is_a_failure() -> None:
         HttpReranker("http://127.0.0.1:9").rerank("how?", PASSAGES)
 
 
-@pytest.mark.parametrize(
-    ("given", "used"),
-    [
-        ("http://127.0.0.1:8080", "http://127.0.0.1:8080/rerank"),
-        (" https://api.example.com/v2/rerank/ ", "https://api.example.com/v2/rerank"),
-        ("http://[::1]:80/reranking", "http://[::1]:80/reranking"),
-    ],
-)
-def test_an_address_may_be_the_servers_or_the_whole_one(given: str, used: str) -> None:
-    assert endpoint(given) == used
-
-
-@pytest.mark.parametrize(
-    "url", ["", "localhost:80", "ftp://x/rerank", "http://me:pw@x", "http://x?key=pw", "http://x:port"]
-)
-def test_an_address_that_is_none_is_refused_without_its_secrets(url: str) -> None:
-    with pytest.raises(BadInput, match="address") as caught:
-        HttpReranker(url)
-    assert "pw" not in str(caught.value)
+def test_an_address_may_be_the_servers_or_the_whole_one_and_is_refused_without_its_secrets() -> None:
+    assert endpoint("http://127.0.0.1:8080") == "http://127.0.0.1:8080/rerank"
+    assert endpoint(" https://api.example.com/v2/rerank/ ") == "https://api.example.com/v2/rerank"
+    assert endpoint("http://[::1]:80/reranking") == "http://[::1]:80/reranking"
+    for url in ("", "localhost:80", "ftp://x/rerank", "http://me:pw@x", "http://x?key=pw", "http://x:port"):
+        with pytest.raises(BadInput, match="address") as caught:
+            HttpReranker(url)
+        assert "pw" not in str(caught.value)
 
 
 @pytest.mark.parametrize("key", ["two words", "line\nbreak", "schlüssel"])
@@ -289,19 +262,14 @@ def test_a_cross_encoder_stops_when_asked_or_out_of_time(folders: dict[str, Path
 def test_what_is_no_trained_reranker_is_not_used_as_one(
     folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(Unavailable, match="3 classes"):
-        CrossEncoderReranker(str(folders["classifier"]))
-    with pytest.raises(Unavailable, match="BertModel, not a trained cross-encoder"):
-        CrossEncoderReranker(str(folders["encoder"]))
-    with pytest.raises(Unavailable, match="cross-encoder/ms-marco") as caught:
-        CrossEncoderReranker("nobody/no-such-model")
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.model
-def test_a_score_that_is_no_number_is_a_failure(
-    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    for name, why in (
+        (str(folders["classifier"]), "3 classes"),
+        (str(folders["encoder"]), "BertModel, not a trained cross-encoder"),
+        ("nobody/no-such-model", "cross-encoder/ms-marco"),
+    ):
+        with pytest.raises(Unavailable, match=why) as caught:
+            CrossEncoderReranker(name)
+        assert "\n" not in str(caught.value)
     ours = CrossEncoderReranker(str(folders["reranker"]))
     monkeypatch.setattr(ours._model, "predict", lambda pairs, **_: np.full(len(pairs), np.nan))
     with pytest.raises(ModelFailed, match="'a' the score nan"):

@@ -24,11 +24,7 @@ from core.evaluation.spec import Spec
 from core.routes import registry
 from tests.unit.cli.test_cli import beir, call, engine, one_error  # noqa: F401 - fixtures
 
-QUESTIONS = {
-    "q1": Query("box arrived crushed"),
-    "q2": Query("how long are keys stored"),
-    "q3": Query("fragile"),
-}
+QUESTIONS = {"q1": Query("box arrived crushed")}
 TREC = """\
 q1 Q0 keys:0-80 1 2.5 theirs
 q1 Q0 crushed:0-80 2 2.0 theirs
@@ -36,12 +32,17 @@ q2 Q0 keys:0-80 1 9 theirs
 """
 
 
+def forget():
+    """Forget routes and files, as a new process would."""
+    registry.forget_given()
+    run_files._files.clear()
+
+
 @pytest.fixture(autouse=True)
 def as_before():
     """A route that was added is one of its own test alone."""
     yield
-    registry.forget_given()
-    run_files._files.clear()
+    forget()
 
 
 def written(tmp_path: Path, text: str, name: str = "theirs.run") -> Path:
@@ -79,32 +80,24 @@ def test_it_says_that_it_was_not_asked_nor_timed(beir, call, tmp_path):  # noqa:
     out = tmp_path / "out"
     found = figures(call, beir, "--routes", "bm25", "--run", f"theirs={path}", "--out", out)
     row = found["routes"]["theirs"]
-    assert (row["p50_ms"], row["p95_ms"]) == (None, None)
-    assert row["source"]["file"] == "theirs.run"
+    assert (row["p50_ms"], row["p95_ms"], row["source"]["file"]) == (None, None, "theirs.run")
     assert any("theirs was not asked" in one and "not measured" in one for one in found["warnings"])
     assert "1 questions have no line in it and count as nothing found" in " ".join(found["warnings"])
     assert "theirs was not asked" in (out / "report.html").read_text()
     assert "NaN" not in (out / "latency.json").read_text()
-    _, said, err = call("gate", out, "--max-p95-ms", "1000", "--report", tmp_path / "r.md")
-    assert "theirs (replies from theirs.run)" in said, err
-    assert "theirs was not asked: its replies are from theirs.run" in (tmp_path / "r.md").read_text()
-    decided = json.loads(call("gate", out, "--max-p95-ms", "1000", "--json")[1])
+    decided = json.loads(
+        call("gate", out, "--max-p95-ms", "1000", "--json", "--report", tmp_path / "r.md")[1]
+    )
     assert decided["chosen"] != "theirs", "a criterion without a figure is not met"
+    assert "theirs was not asked: its replies are from theirs.run" in (tmp_path / "r.md").read_text()
     evaluation = experiment_store.opened(out)
     (result,) = [r for r in evaluation.run("q1").results if r.route == "theirs"]
-    assert result.title == "theirs (replies from theirs.run)"
     assert result.spans[0].attributes["time"] == "not measured: the reply is from a file"
     assert Spec.read(evaluation.spec).runs == ("theirs=theirs.run",)
     assert str(tmp_path) not in json.dumps(evaluation.spec["runs"])
-
-
-def test_it_stands_on_a_rung_of_its_own_where_nobody_knows_it(beir, call, tmp_path):  # noqa: F811
-    out = tmp_path / "out"
-    figures(call, beir, "--routes", "bm25", "--run", f"theirs={written(tmp_path, TREC)}", "--out", out)
-    registry.forget_given()
-    run_files._files.clear()
+    forget()
     measured = of_evaluation(experiment_store.opened(out))
-    assert measured.title("theirs") == "theirs (replies from theirs.run)"
+    assert measured.title("theirs") == result.title == "theirs (replies from theirs.run)"
     rung = climb(measured, decide(measured, Criteria())).rungs[-1]
     assert (rung.title, rung.route) == ("your own pipelines", "theirs")
     assert "theirs" not in registry.routes(), "Compare offers what is among the routes"
@@ -142,8 +135,7 @@ def test_another_file_is_another_evaluation(beir, call, tmp_path):  # noqa: F811
     as_it_was = figures(call, beir, "--routes", "bm25", "--run", f"theirs={path}", "--out", out)
     assert as_it_was["routes"]["theirs"]["n"] == 3
     path.write_text(TREC.replace("2.5", "1.5"))
-    run_files._files.clear()
-    registry.forget_given()
+    forget()
     code, _, err = call("eval", beir, "--routes", "bm25", "--run", f"theirs={path}", "--out", out)
     assert code == 2
     assert "holds another evaluation" in err

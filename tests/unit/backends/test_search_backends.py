@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,28 +16,9 @@ from core.backends import sparse
 from core.backends.sparse import BM25Index, RankBM25Index, top_k, write_index
 from core.backends.terms import Analyzer, analyzer
 from core.backends.vector import BUILD_EFFORT, LINKS, FaissIndex, write_graph
-from core.corpus.chunk import Chunking, passages
-from core.corpus.load import documents
 from core.domain.errors import BadInput
-from core.domain.settings import PROJECT
-from core.domain.text import searchable
 
-WORDS = [
-    "return",
-    "refund",
-    "label",
-    "parcel",
-    "carrier",
-    "customs",
-    "damage",
-    "box",
-    "glass",
-    "chilled",
-    "invoice",
-    "payment",
-    "key",
-    "retry",
-]
+WORDS = "return refund label parcel carrier customs damage box glass chilled invoice payment key retry"
 ENGLISH = analyzer("english")
 
 
@@ -49,7 +29,7 @@ def make(folder: Path, texts: Sequence[str], how: Analyzer = ENGLISH) -> BM25Ind
 
 def corpus(seed: int, size: int) -> list[str]:
     rng = np.random.default_rng(seed)
-    return [" ".join(rng.choice(WORDS, rng.integers(1, 30))) for _ in range(size)]
+    return [" ".join(rng.choice(WORDS.split(), rng.integers(1, 30))) for _ in range(size)]
 
 
 # top-k
@@ -112,30 +92,24 @@ def test_scores_are_those_of_bm25s(tmp_path: Path) -> None:
         np.testing.assert_allclose(index.scores(question), expected, rtol=1e-5)
 
 
-some_texts = st.lists(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join), min_size=1, max_size=12)
-some_words = st.lists(st.sampled_from([*WORDS, "unknown", "the"]), max_size=6)
+some_texts = st.lists(
+    st.lists(st.sampled_from(WORDS.split()), max_size=8).map(" ".join), min_size=1, max_size=12
+)
+some_words = st.lists(st.sampled_from([*WORDS.split(), "unknown", "the"]), max_size=6)
 
 
 @given(texts=some_texts, asked=some_words)
-def test_parts_add_up_to_the_score(
-    texts: list[str], asked: list[str], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    index = make(tmp_path_factory.mktemp("bm25"), texts)
-    question = " ".join(asked)
-    for row, score in enumerate(index.scores(question)):
-        parts = index.explain(question, row)
-        assert sum(parts.values()) == pytest.approx(float(score), rel=1e-5)
-        assert "the" not in parts
-
-
-@given(texts=some_texts, asked=some_words)
-def test_a_place_is_that_in_the_whole_list(
+def test_scores_their_parts_and_places_agree_with_each_other_and_with_rank_bm25(
     texts: list[str], asked: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     index, question = make(tmp_path_factory.mktemp("bm25"), texts), " ".join(asked)
     ranked = [row for row, _ in index.search(question, len(texts))]
-    for row in range(len(texts)):
+    for row, score in enumerate(index.scores(question)):
+        parts = index.explain(question, row)
+        assert sum(parts.values()) == pytest.approx(float(score), rel=1e-5)
+        assert "the" not in parts
         assert index.place(question, row) == (ranked.index(row) + 1 if row in ranked else 0, len(ranked))
+    agree(index, RankBM25Index(texts, ENGLISH), question)
 
 
 def agree(first: BM25Index, second: RankBM25Index, question: str) -> None:
@@ -148,40 +122,6 @@ def agree(first: BM25Index, second: RankBM25Index, question: str) -> None:
         assert row == place or score == pytest.approx(theirs[place], abs=1e-4)
 
 
-@given(texts=some_texts, asked=some_words)
-def test_rank_bm25_agrees_with_the_stored_index(
-    texts: list[str], asked: list[str], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    first, second = make(tmp_path_factory.mktemp("bm25"), texts), RankBM25Index(texts, ENGLISH)
-    question = " ".join(asked)
-    agree(first, second, question)
-
-
-@pytest.mark.slow
-def test_rank_bm25_agrees_on_the_support_documents(tmp_path: Path) -> None:
-    root = PROJECT / "data" / "support"
-    texts = [
-        searchable(document.title, passage.text)
-        for document in documents(root / "documents")
-        for passage in passages(document, Chunking())
-    ]
-    assert len(texts) > 500
-    first, second = make(tmp_path, texts), RankBM25Index(texts, ENGLISH)
-    files = sorted((root / "questions").glob("*.jsonl"))
-    asked = [json.loads(line)["text"] for file in files for line in file.read_text().splitlines()]
-    assert len(asked) > 150
-    for question in asked:
-        agree(first, second, question)
-
-
-def test_rank_bm25_alone_differs_so_that_the_changes_are_needed() -> None:
-    from rank_bm25 import BM25Okapi
-
-    texts = ["return the parcel", "return the box", "customs duty"]
-    theirs = BM25Okapi([ENGLISH.terms(text) for text in texts], k1=sparse.K1, b=sparse.B)
-    assert not np.allclose(theirs.get_scores(["return"]), RankBM25Index(texts, ENGLISH).scores("return"))
-
-
 def test_rank_bm25_by_hand() -> None:
     index = RankBM25Index(["glass box", "glass glass key customs"], ENGLISH, k1=1.0, b=0.5)
     idf_glass, idf_key = np.log(1 + 0.5 / 2.5), np.log(1 + 1.5 / 1.5)  # in 2 and in 1 of 2 passages
@@ -192,10 +132,10 @@ def test_rank_bm25_by_hand() -> None:
 
 
 @pytest.mark.parametrize("texts", [[], ["", "the of"]])
-def test_rank_bm25_of_no_terms_finds_nothing(texts: list[str]) -> None:
-    index = RankBM25Index(texts, ENGLISH)
-    assert index.search("anything", 5) == []
-    assert index.scores("anything").shape == (len(texts),)
+def test_nothing_is_found_in_no_terms(tmp_path: Path, texts: list[str]) -> None:
+    for index in (RankBM25Index(texts, ENGLISH), make(tmp_path, texts)):
+        assert index.search("anything", 5) == []
+        assert index.scores("anything").shape == (len(texts),)
 
 
 def test_a_passage_without_a_common_term_is_no_hit(tmp_path: Path) -> None:
@@ -204,11 +144,6 @@ def test_a_passage_without_a_common_term_is_no_hit(tmp_path: Path) -> None:
     for question in ("the of", "zebra", "", "\ud800 \0", "🎉"):
         assert index.search(question, 10) == []
     assert index.explain("parcels zebra", 1) == {"parcels": 0.0, "zebra": 0.0}
-
-
-@pytest.mark.parametrize("texts", [[], ["", "the of"]])
-def test_a_corpus_without_terms_is_searched_to_nothing(tmp_path: Path, texts: list[str]) -> None:
-    assert make(tmp_path, texts).search("anything", 5) == []
 
 
 def test_language_is_a_choice(tmp_path: Path) -> None:
@@ -253,18 +188,23 @@ def test_exact_search_is_brute_force_alone_and_in_batches(k: int) -> None:
     assert [index.search_exact(query, k) for query in queries] == alone
 
 
-def test_equal_vectors_come_in_the_order_of_rows_even_across_the_edge() -> None:
-    one = unit(2, 1)[0]
-    vectors = unit(3, 1000)
-    vectors[np.arange(5, 1000, 7)] = one  # 143 equal ones
-    index, equal = FaissIndex(vectors), list(range(5, 1000, 7))
-    assert index.recall(np.arange(20)) == 1.0
-    assert FaissIndex(vectors[:0]).recall(np.arange(0)) == 1.0
-    for k in (1, 10, 143):
-        assert [row for row, _ in index.search(one, k)] == equal[:k]
-        assert [[row for row, _ in found] for found in index.search_many(np.stack([one] * 9), k)] == [
-            equal[:k]
-        ] * 9
+def test_equal_vectors_come_in_the_order_of_rows_even_across_the_edge(tmp_path: Path) -> None:
+    one, vectors = unit(2, 1)[0], unit(3, 1000)
+    equal = list(range(5, 1000, 7))
+    vectors[equal] = one  # 143 equal ones
+    write_graph(vectors, tmp_path / "graph")
+    index, graph = FaissIndex(vectors), FaissIndex(vectors, tmp_path / "graph")
+    assert (index.kind, graph.kind) == ("flat", "hnsw")
+    assert index.recall(np.arange(20)) == FaissIndex(vectors[:0]).recall(np.arange(0)) == 1.0
+    for k in (1, 10, 20, 100, 143):
+        found = index.search(one, k)
+        assert [row for row, _ in found] == equal[:k]
+        assert index.search_many(np.stack([one] * 9), k) == [found] * 9
+        if k <= 100:  # a graph does not reach each of 143 equal ones
+            assert graph.search(one, k) == found
+            assert graph.search_many(np.stack([one] * 3), k) == [found] * 3
+    assert [row for row, _ in graph.search(vectors[17], 1)] == [17]
+    assert [row for row, _ in graph.search_exact(vectors[17], 10)] == brute(vectors, vectors[17], 10)
 
 
 def test_equal_vectors_behind_better_ones_are_seen_to_their_end() -> None:
@@ -314,21 +254,6 @@ def test_the_copies_of_a_graph_are_mapped_and_not_read_into_memory(tmp_path: Pat
     assert index.search(vectors[7], 1)[0][0] == 7
     (tmp_path / "graph").unlink()  # as when the index is built again while somebody searches
     assert [index.search(one, 1)[0][0] for one in vectors] == list(range(500))
-
-
-@pytest.mark.slow
-def test_equal_vectors_of_a_graph_come_in_the_order_of_rows_even_across_the_edge(tmp_path: Path) -> None:
-    one = unit(2, 1)[0]
-    vectors = unit(3, 1000)
-    vectors[np.arange(5, 1000, 7)] = one  # 143 equal ones
-    write_graph(vectors, tmp_path / "graph")
-    index, exact = FaissIndex(vectors, tmp_path / "graph"), FaissIndex(vectors)
-    assert (index.kind, exact.kind) == ("hnsw", "flat")
-    for k in (1, 10, 20, 100):  # a graph does not reach each of 143 equal ones
-        assert index.search(one, k) == exact.search(one, k)
-        assert index.search_many(np.stack([one] * 3), k) == [exact.search(one, k)] * 3
-    assert [row for row, _ in index.search(vectors[17], 1)] == [17]
-    assert [row for row, _ in index.search_exact(vectors[17], 10)] == brute(vectors, vectors[17], 10)
 
 
 def test_no_vectors_no_hits() -> None:

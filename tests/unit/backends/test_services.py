@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.analysis.run_view import model_failures
-from core.analysis.waits import now
-from core.backends import admission, calibrations
+from core.backends import calibrations
 from core.backends.base import Completion, LLMRequest, Message, TokenLogprob
 from core.backends.llm import load_llm, pace, reasoning, rejections, wire
 from core.backends.llm.client import context_of
@@ -27,9 +26,8 @@ from core.backends.prompting.replies import read_verdict
 from core.cli.comparison import run_document
 from core.domain.errors import BadInput, ModelFailed, ModelTimedOut
 from core.domain.needs import Need
-from core.domain.outputs import Waited
 from core.domain.settings import Settings
-from core.domain.types import Query, Run, Span, Turn
+from core.domain.types import Query, Run, Turn
 from core.engine.contexts import window
 from core.engine.endpoints import chat_endpoints
 from core.engine.request import Request
@@ -46,6 +44,7 @@ PARAMETERS = {
     "compress": {"how": "llm"},
     "iterative": {"chooser": "model"},
 }
+WITHIN = ("azure", "magistral", "ollama", "vllm")  # kinds that ask no more than another one
 SPOKEN = (Turn("user", "I have a vase"), Turn("assistant", "ok"))
 QUESTION = "How do I send a fragile item back?"
 
@@ -70,7 +69,7 @@ def ask(home: Path, running: Service, names: tuple[str, ...], question: str = QU
     return job.wait(120)
 
 
-@pytest.mark.parametrize("kind", [name for name in KINDS if name not in ("azure", "magistral")])
+@pytest.mark.parametrize("kind", [name for name in KINDS if name not in WITHIN])
 def test_every_route_answers_with_every_kind_of_service(kind: str, tmp_path: Path) -> None:
     with service(kind) as running:
         run = ask(tmp_path, running, asking())
@@ -177,13 +176,14 @@ def refusing(refuse: Any) -> Kind:
     return Kind("odd", refuse)
 
 
+def message(text: str, **more: Any) -> Any:
+    return {"error": {"message": text, **more}}
+
+
 LOC = {
     "detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]
 }
-LEAST = {
-    "message": "Invalid 'max_output_tokens': Expected a value >= 16, but got 5.",
-    "param": "max_output_tokens",
-}
+LEAST = message("Invalid 'max_output_tokens': Expected a value >= 16, but got 5.", param="max_output_tokens")
 GOOGLE = [
     {"error": {"details": [{"fieldViolations": [{"field": "top_logprobs", "description": "Cannot find"}]}]}}
 ]
@@ -192,44 +192,14 @@ GOOGLE = [
 @pytest.mark.parametrize(
     ("status", "error", "field", "then"),
     [
-        (
-            400,
-            {"error": {"param": "temperature", "message": "no"}},
-            "temperature",
-            {"dropped": ("temperature",)},
-        ),
-        (
-            400,
-            {"error": {"message": "`temperature` is deprecated", "param": None}},
-            "temperature",
-            {"dropped": ("temperature",)},
-        ),
+        (400, message("no", param="temperature"), "temperature", {"dropped": ("temperature",)}),
+        (400, message("`temperature` is deprecated"), "temperature", {"dropped": ("temperature",)}),
         (422, LOC, "seed", {"renamed": {"seed": "random_seed"}}),
-        (
-            400,
-            {"error": {"message": 'Unknown name "seed": Cannot find field.'}},
-            "seed",
-            {"dropped": ("seed",)},
-        ),
+        (400, message('Unknown name "seed": Cannot find field.'), "seed", {"dropped": ("seed",)}),
         (400, GOOGLE, "top_logprobs", {"dropped": ("logprobs",)}),
-        (
-            400,
-            {"error": {"message": "top_logprobs must be at most 5"}},
-            "top_logprobs",
-            {"most_alternatives": 5},
-        ),
-        (
-            403,
-            {"error": {"message": "You are not allowed to request logprobs from this model"}},
-            "logprobs",
-            {"dropped": ("logprobs",)},
-        ),
-        (
-            400,
-            {"error": {"metadata": {"raw": json.dumps({"error": LEAST})}}},
-            "max_tokens",
-            {"least_tokens": 16},
-        ),
+        (400, message("top_logprobs must be at most 5"), "top_logprobs", {"most_alternatives": 5}),
+        (403, message("You are not allowed to request logprobs"), "logprobs", {"dropped": ("logprobs",)}),
+        (400, {"error": {"metadata": {"raw": json.dumps(LEAST)}}}, "max_tokens", {"least_tokens": 16}),
         (
             400,
             {"error": "Use max_completion_tokens instead of max_tokens"},
@@ -243,9 +213,8 @@ def test_a_rejection_in_any_form_teaches_what_to_change(
     status: int, error: Any, field: str, then: Any
 ) -> None:
     fields = wire.body(VERDICT, model="m", profile=Profile(probabilities=True), thinking=0)
-    found = rejections.learned(
-        status, rejections.parse(json.dumps(error).encode()), fields, Profile(), parts(fields, Profile())
-    )
+    rejection = rejections.parse(json.dumps(error).encode())
+    found = rejections.learned(status, rejection, fields, Profile(), parts(fields, Profile()))
     assert found is not None
     assert field in found.said or "logprobs" in found.said
     assert {name: getattr(found, name) for name in then} == then
@@ -262,23 +231,20 @@ def test_a_rejection_in_any_form_teaches_what_to_change(
 )
 def test_what_is_not_about_a_field_teaches_nothing(said: str) -> None:
     fields = wire.body(PLAIN, model="m")
-    rejection = rejections.parse(json.dumps({"error": {"message": said}}).encode())
+    rejection = rejections.parse(json.dumps(message(said)).encode())
     assert rejections.learned(400, rejection, fields, Profile(), parts(fields, Profile())) is None
     assert (rejections.window(rejection) == 4096) == ("4,096" in said)
 
 
-def test_a_rejection_that_names_nothing_is_solved_by_leaving_out(endpoint: Any) -> None:
-    no_seed = refusing(lambda body: (400, {"error": "Bad Request"}) if "seed" in body else None)
-    with service(no_seed) as running:
+def test_a_rejection_that_names_nothing_is_solved_by_leaving_out_or_teaches_nothing(endpoint: Any) -> None:
+    bad = (400, {"error": "Bad Request"})
+    with service(refusing(lambda body: bad if "seed" in body else None)) as running:
         llm = endpoint(running)
         assert complete(llm).text
         assert llm.known.get().dropped == ("seed",)
         complete(llm)
     assert running.rejected == 1
-
-
-def test_a_rejection_that_nothing_solves_is_told_and_teaches_nothing(endpoint: Any) -> None:
-    with service(refusing(lambda _body: (400, {"error": "Bad Request"}))) as running:
+    with service(refusing(lambda _body: bad)) as running:
         llm = endpoint(running)
         with pytest.raises(ModelFailed, match="status 400"):
             complete(llm)
@@ -292,12 +258,8 @@ def test_what_was_learned_outlives_the_program_and_can_be_reset(endpoint: Any, t
         complete(endpoint(running), VERDICT)
         assert running.rejected == before > 0
         (known,) = every(tmp_path)
-        assert (known.model, known.served, known.probabilities, known.reasons) == (
-            "m",
-            "m-served",
-            False,
-            True,
-        )
+        assert (known.model, known.served) == ("m", "m-served")
+        assert (known.probabilities, known.reasons) == (False, True)
         llm = endpoint(running)
         llm.known.reset()
         assert every(tmp_path) == []
@@ -311,9 +273,8 @@ def test_schema_keywords_a_service_rejects_are_left_out(endpoint: Any) -> None:
     with service("azure") as running:
         llm = endpoint(running)
         for _ in range(2):
-            assert json.loads(complete(llm, LLMRequest("t/1", PROMPT, 40, schema=schema)).text) == {
-                "a": "fragile item"
-            }
+            made = complete(llm, LLMRequest("t/1", PROMPT, 40, schema=schema))
+            assert json.loads(made.text) == {"a": "fragile item"}
     assert running.rejected == 1
 
 
@@ -342,27 +303,25 @@ def test_a_quota_that_is_used_up_is_never_asked_again(endpoint: Any) -> None:
     assert len(running.requests) == 1
 
 
-@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529, 200])
+HALF = {"message": {"content": "half an"}, "finish_reason": "error", "error": {"code": 502}}
+
+
+@pytest.mark.parametrize(
+    ("status", "reply"),
+    [
+        *((status, message("overloaded", code=status)) for status in (408, 409, 429, 500, 502, 503, 529)),
+        (200, message("overloaded", code=502)),
+        (200, {"choices": [HALF]}),
+    ],
+)
 def test_a_failure_that_may_pass_is_tried_again(
-    status: int, endpoint: Any, monkeypatch: pytest.MonkeyPatch
+    status: int, reply: Any, endpoint: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pace, "PAUSE_S", 0.001)
-    failures = [(status, {"error": {"message": "overloaded", "code": 502 if status == 200 else status}})] * 2
+    failures = [(status, reply)] * 2
     with service(refusing(lambda _body: failures.pop() if failures else None)) as running:
-        assert complete(endpoint(running)).text
-    assert len(running.requests) == 3
-
-
-def test_an_error_inside_of_a_choice_is_no_answer(endpoint: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "PAUSE_S", 0.001)
-    choice = {
-        "message": {"content": "half an"},
-        "finish_reason": "error",
-        "error": {"code": 502, "message": "gone"},
-    }
-    replies = [(200, {"choices": [choice]})]
-    with service(refusing(lambda _body: replies.pop() if replies else None)) as running:
         assert complete(endpoint(running)).text != "half an"
+    assert len(running.requests) == 3
 
 
 @pytest.mark.parametrize(
@@ -390,18 +349,12 @@ def test_a_route_runs_with_several_models_side_by_side(tmp_path: Path) -> None:
         engine = ServedEngine(tmp_path, models=models)
         names = ("hyde@a", "hyde@b", "rewrite@b")
         run = engine.start(Request(Query(QUESTION, SPOKEN), "tiny", names)).wait(60)
-        assert [(result.route, result.title, result.status) for result in run.results] == [
-            ("hyde@a", "HyDE (a)", "ok"),
-            ("hyde@b", "HyDE (b)", "ok"),
-            ("rewrite@b", "Rewrite + hybrid (b)", "ok"),
-        ]
-        asked = [
-            {span["model"] for span in result["spans"]} - {None} for result in run_document(run)["results"]
-        ]
+        assert tuple(result.route for result in run.results if result.status == "ok") == names
+        assert run.results[2].title == "Rewrite + hybrid (b)"
+        spans = [one["spans"] for one in run_document(run)["results"]]
+        asked = [{span["model"] for span in some} - {None} for some in spans]
         assert asked == [{"thinker"}, {"plain"}, {"plain"}]
-        thought = [
-            max(span["reasoning_tokens"] for span in one["spans"]) for one in run_document(run)["results"]
-        ]
+        thought = [max(span["reasoning_tokens"] for span in some) for some in spans]
         assert thought[0] > 0 == thought[1]
         assert run.settings["models"]["a"]["prices"] == [1.0, 2.0]
         with pytest.raises(BadInput, match=r"models\.c"):
@@ -416,12 +369,8 @@ def test_the_endpoints_say_what_was_tested_and_who_feels_it(tmp_path: Path) -> N
         settings = Settings(home=tmp_path, llm_base_url=one.url, llm="m", models=models)
         use(settings)
         there, gone = chat_endpoints(settings, quick=False)
-    assert (there.state, there.tested["chat"], there.tested["probabilities"], there.tested["reasoning"]) == (
-        "ok",
-        True,
-        False,
-        True,
-    )
+    tested = [there.tested[name] for name in ("chat", "probabilities", "reasoning")]
+    assert (there.state, tested) == ("ok", [True, False, True])
     assert "logprobs" in there.rejected
     assert any("setwise" in names for names in there.affected.values())
     assert (gone.name, gone.state) == ("gone", "failed")
@@ -456,9 +405,8 @@ def test_a_service_that_tells_its_context_length_is_believed_once(tmp_path: Path
 
 def test_a_prompt_that_a_service_cut_is_told() -> None:
     long = LLMRequest("t/1", (Message("user", "word " * 4000),), 5)
-    assert "2,048" in cut_prompt(long, Completion("a", "m", "stop", 1.0, 2048, 1))
-    assert cut_prompt(long, Completion("a", "m", "stop", 1.0, 4100, 1)) == ""
-    assert cut_prompt(PLAIN, Completion("a", "m", "stop", 1.0, 1, 1)) == ""
+    for asked, tokens, told in ((long, 2048, True), (long, 4100, False), (PLAIN, 1, False)):
+        assert ("2,048" in cut_prompt(asked, Completion("a", "m", "stop", 1.0, tokens, 1))) == told
 
 
 @pytest.mark.parametrize(
@@ -484,34 +432,25 @@ def test_calls_go_through_the_proxy_of_the_environment_but_never_to_this_machine
     assert proxy_of(url) == proxy
 
 
-def test_azure_takes_its_version_in_the_query_and_its_key_in_a_header(tmp_path: Path) -> None:
-    reply = json.dumps({"choices": [{"message": {"content": "Hello"}, "finish_reason": "stop"}]})
-    with loopback(http(reply)) as server:
-        url = f"{server.url}/openai/deployments/gpt?api-version=2024-10-21"
-        llm = RemoteLLM(Settings(home=tmp_path, llm_base_url=url, llm="gpt", llm_api_key="sk-azure-123"))
-        assert complete(llm).text == "Hello"
-    head = server.requests[0].partition(b"\r\n\r\n")[0].lower()
-    assert head.startswith(b"post /openai/deployments/gpt/chat/completions?api-version=2024-10-21 ")
-    assert b"api-key: sk-azure-123" in head
-    with pytest.raises(BadInput, match="llm_base_url"):
-        RemoteLLM(Settings(home=tmp_path, llm_base_url="https://a.example/v1?key=sk-1", llm="m"))
-
-
-def test_own_headers_take_their_values_from_the_environment(
+def test_azure_takes_its_version_in_the_query_and_own_headers_their_values_from_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TEAM_TOKEN", "secret-team-token")
-    reply = json.dumps(
-        {"choices": [{"message": {"content": "it is secret-team-token"}, "finish_reason": "stop"}]}
-    )
-    with loopback(http(reply)) as server:
-        settings = {"llm_base_url": f"{server.url}/v1", "llm_headers": {"X-Team": "a ${TEAM_TOKEN}"}}
-        found = complete(RemoteLLM(Settings(home=tmp_path, llm="m", **settings)))
-    assert b"x-team: a secret-team-token" in server.requests[0].lower()
+    said = {"message": {"content": "it is secret-team-token"}, "finish_reason": "stop"}
+    settings = {"llm": "gpt", "llm_headers": {"X-Team": "a ${TEAM_TOKEN}"}, "llm_api_key": "sk-azure-123"}
+    with loopback(http(json.dumps({"choices": [said]}))) as server:
+        url = f"{server.url}/openai/deployments/gpt?api-version=2024-10-21"
+        found = complete(RemoteLLM(Settings(home=tmp_path, llm_base_url=url, **settings)))
+    head = server.requests[0].partition(b"\r\n\r\n")[0].lower()
+    assert head.startswith(b"post /openai/deployments/gpt/chat/completions?api-version=2024-10-21 ")
+    assert b"api-key: sk-azure-123" in head
+    assert b"x-team: a secret-team-token" in head
     assert "secret-team-token" not in found.text
     monkeypatch.delenv("TEAM_TOKEN")
     with pytest.raises(BadInput, match="TEAM_TOKEN"):
-        RemoteLLM(Settings(home=tmp_path, llm="m", **settings))
+        RemoteLLM(Settings(home=tmp_path, llm_base_url=url, **settings))
+    with pytest.raises(BadInput, match="llm_base_url"):
+        RemoteLLM(Settings(home=tmp_path, llm_base_url="https://a.example/v1?key=sk-1", llm="m"))
 
 
 def test_a_calibration_is_of_the_model_that_the_service_reports(tmp_path: Path) -> None:
@@ -554,14 +493,6 @@ def test_routes_that_failed_at_their_model_are_told_apart(tmp_path: Path) -> Non
     assert [one.route for one in model_failures(run)] == ["hyde", "bm25"]  # bm25's answer
     with service("openai") as running:
         assert model_failures(ask(tmp_path, running, ("hyde", "bm25"))) == []
-
-
-def test_a_wait_that_a_service_asks_for_is_told_while_it_lasts() -> None:
-    waits = Waited(about=12.0, until=admission.SERVICE)
-    assert (
-        now([Span(1, None, admission.WAIT, "CHAIN", 0.0, 0.0, output=waits)])
-        == "waiting for the service, 12 s"
-    )
 
 
 def test_a_service_that_hangs_is_not_waited_for_by_one_call_after_another(endpoint: Any) -> None:

@@ -54,45 +54,31 @@ def shop(file):
 
 HOSTILE = [
     # writes
-    ("DELETE FROM sale", NotASelect),
-    ("UPDATE sale SET price = 0", NotASelect),
     ("INSERT INTO sale VALUES (9, 'x', 1)", NotASelect),
     ("REPLACE INTO sale VALUES (1, 'x', 1)", NotASelect),
     ("DROP TABLE sale", NotASelect),
-    ("DROP VIEW dear", NotASelect),
     ("ALTER TABLE sale RENAME TO gone", NotASelect),
     ("CREATE TABLE x (y)", NotASelect),
-    ("CREATE TEMP TABLE x AS SELECT * FROM sale", NotASelect),
     ("CREATE TRIGGER t AFTER INSERT ON sale BEGIN DELETE FROM sale; END", NotOneStatement),
     ("CREATE VIRTUAL TABLE v USING fts5(a)", NotASelect),
-    ("WITH x AS (SELECT 1) DELETE FROM sale", NotASelect),
     ("WITH x AS (SELECT 1) UPDATE sale SET price = 0", NotASelect),
     ("WITH x AS (SELECT 1) INSERT INTO sale SELECT 9, 'x', 1 FROM x", NotASelect),
-    ("REINDEX", NotASelect),
     ("ANALYZE", NotASelect),
-    ("VACUUM", NotASelect),
     ("VACUUM INTO 'copy.sqlite'", NotASelect),
     ("BEGIN EXCLUSIVE", NotASelect),
-    ("SAVEPOINT s", NotASelect),
     # other files, settings, code
     ("ATTACH 'other.sqlite' AS other", NotASelect),
     ("SELECT * FROM other.sale", SqlFailed),
     ("DETACH main", NotASelect),
     ("PRAGMA query_only = OFF", NotASelect),
-    ("PRAGMA writable_schema = ON", NotASelect),
     ("SELECT * FROM pragma_database_list", ForbiddenSql),
-    ("SELECT * FROM pragma_table_info('texts')", ForbiddenSql),
     ("WITH pragma_database_list AS (SELECT 1) SELECT count(*) FROM main.pragma_database_list", SqlError),
-    ("SELECT load_extension('evil')", ForbiddenSql),
     ("SELECT readfile('/etc/passwd')", SqlFailed),
-    ("SELECT writefile('x', 'y')", SqlFailed),
-    ("SELECT edit('x')", SqlFailed),
     ("SELECT fts3_tokenizer('simple')", SqlError),
     ("SELECT sqlite_version()", ForbiddenSql),
     ("SELECT * FROM json_each('[1]')", ForbiddenSql),
     ("SELECT * FROM generate_series(1, 9)", SqlError),
     # what is hidden
-    ("SELECT sql FROM sqlite_master", ForbiddenSql),
     ("SELECT name FROM sqlite_schema", ForbiddenSql),
     ("SELECT count(*) FROM sqlite_temp_master", ForbiddenSql),
     ("SELECT body FROM texts", ForbiddenSql),
@@ -105,19 +91,15 @@ HOSTILE = [
     ("WITH texts_owner AS (SELECT 1) SELECT count(*) FROM main.texts_owner", ForbiddenSql),
     ("SELECT 1 FROM texts_owner, (WITH texts_owner AS (SELECT 1) SELECT 1 FROM texts_owner)", ForbiddenSql),
     # several statements, none, and what hides one
-    ("SELECT 1; DELETE FROM sale", NotOneStatement),
     ("SELECT 1 /* ; */ ; -- \n DROP TABLE sale", NotOneStatement),
     ("/* DELETE FROM sale */", NotOneStatement),
     ("/* never closed DELETE FROM sale", NotOneStatement),
     ("-- SELECT 1\nDELETE FROM sale", NotASelect),
     ("; ;", NotOneStatement),
-    ("VALUES (1)", NotASelect),
     ("EXPLAIN QUERY PLAN SELECT * FROM sale", NotASelect),
     # sizes
     ("SELECT zeroblob(2000000000)", ForbiddenSql),
-    ("SELECT hex(randomblob(2000000000))", ForbiddenSql),
     ("SELECT printf('%.*c', 2000000000, 'a')", ForbiddenSql),
-    ("SELECT format('%2000000000d', 1)", ForbiddenSql),
     ("SELECT replace(replace(body, 'a', 'aaaa'), 'a', 'aaaa') FROM long", TooBig),
     (f"{NUMBERS} SELECT group_concat('0123456789') FROM (SELECT i FROM n LIMIT 100000)", TooBig),
     ("SELECT " + ", ".join(["1"] * 3_000), TooBig),
@@ -146,44 +128,26 @@ def test_a_part_of_a_statement_may_have_any_name_that_hides_nothing(shop):
     assert shop.query("WITH sale AS (SELECT 7 AS item) SELECT item FROM sale").rows == ((7,),)
 
 
-BODY = "(SELECT body FROM long LIMIT 1)"
 LONG = "FROM long a, long b, long c"
 NEEDLE = "substr(body, 1, 45000) || 'b'"
+INSTR = " + ".join(["instr(body || body, substr(body, 1, 90000) || 'b')"] * 150)
 RUNAWAY = {
-    "150 instr": (
-        "SELECT " + " + ".join(["instr(body || body, substr(body, 1, 90000) || 'b')"] * 150) + " FROM long"
-    ),
-    "instr over rows": f"SELECT sum(instr(body, {NEEDLE})) FROM long",
+    "150 instr": f"SELECT {INSTR} FROM long",
     "instr in a condition": f"SELECT id FROM long WHERE instr(body, {NEEDLE}) > 0",
     "replace over rows": f"SELECT sum(length(replace(body, {NEEDLE}, 'x'))) FROM long",
-    "replace of pairs of rows": "SELECT sum(length(replace(a.body, 'a', 'b'))) FROM long a, long b, long c",
-    "like": "SELECT count(*) FROM long a, long b, long c WHERE a.body || c.id LIKE '%b%'",
-    "glob": "SELECT count(*) FROM long a, long b, long c WHERE a.body || c.id GLOB '*[b-z]*'",
-    "trim": "SELECT sum(length(trim(a.body || b.id, substr(a.body, 1, 2000)))) FROM long a, long b, long c",
-    "count without end": f"{NUMBERS} SELECT count(*) FROM n",
+    "like": f"SELECT count(*) {LONG} WHERE a.body || c.id LIKE '%b%'",
+    "trim": f"SELECT sum(length(trim(a.body || b.id, substr(a.body, 1, 2000)))) {LONG}",
     "a row that never comes": f"{NUMBERS} SELECT i FROM n WHERE i < 0",
-    "exists": f"{NUMBERS} SELECT EXISTS (SELECT 1 FROM n WHERE i < 0)",
     "recursion without doubles": (
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION SELECT i * 48271 % 2147483647 FROM n) SELECT count(*) FROM n"
     ),
-    "recursion in pairs": (
-        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000) "
-        "SELECT count(*) FROM n a, n b, n c"
-    ),
-    "many joins": "SELECT count(*) FROM long a, long b, long c, long d, long e, long f",
     "sorted joins": f"SELECT a.id {LONG}, long d ORDER BY a.id * b.id % 7, c.id * d.id LIMIT 1",
     "different values of joins": f"SELECT count(DISTINCT a.id * b.id * c.id * d.id) {LONG}, long d",
-    "correlated": (
-        "SELECT sum((SELECT count(*) FROM long b, long c, long d WHERE b.id + c.id + d.id > a.id)) "
-        "FROM long a"
-    ),
+    "correlated": "SELECT sum((SELECT count(*) FROM long b, long c, long d WHERE b.id > a.id)) FROM long a",
     "window": (
         f"SELECT max(r) FROM (SELECT row_number() OVER (ORDER BY a.id * b.id % 13, c.id) r {LONG}, long d)"
     ),
-    "dates": "SELECT max(strftime('%Y %j %W', a.id * b.id * c.id)) FROM long a, long b, long c, long d",
-    "upper and lower": "SELECT sum(length(upper(lower(upper(a.body))))) FROM long a, long b, long c",
     "intersection": f"{NUMBERS} SELECT i FROM n INTERSECT SELECT -i FROM n",
-    "unicode": "SELECT sum(unicode(substr(a.body, -1))) FROM long a, long b, long c, long d",
 }
 
 
@@ -193,15 +157,8 @@ def test_a_statement_that_would_run_on_is_ended_with_one_message(shop, name):
     began = time.monotonic()
     with pytest.raises(TooSlow, match=r"^the query ran longer than 0\.2 s, which is the time a query has$"):
         shop.query(RUNAWAY[name], limits=QueryLimits(seconds=0.2))
-    assert (
-        time.monotonic() - began < 5
-    )  # generous: the machine may be busy; without an end it is ten times that
+    assert time.monotonic() - began < 5  # a busy machine; without an end it is ten times that
     assert shop.query("SELECT count(*) FROM sale").rows == ((3,),)
-
-
-@pytest.mark.trust
-def test_a_query_has_one_and_a_half_seconds():
-    assert QueryLimits().seconds == 1.5
 
 
 def children():
