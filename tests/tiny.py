@@ -101,3 +101,37 @@ def t5(folder: Path) -> None:
         )
     )
     model.save_pretrained(folder)
+
+
+def onnx_table(file: Path, table: Any, *, pooled: bool = False, typed: bool = True) -> None:
+    """An ONNX model that looks tokens up in `table` and, `typed`, adds the number of their text; pooled: the
+    sum.
+    """
+    import numpy as np
+    from onnx import TensorProto, helper, numpy_helper, save
+
+    ints, floats = TensorProto.INT64, TensorProto.FLOAT
+    nodes = [
+        helper.make_node("Gather", ["table", "input_ids"], ["looked_up"]),
+        helper.make_node("Cast", ["token_type_ids" if typed else "none"], ["kinds"], to=floats),
+        helper.make_node("Cast", ["attention_mask"], ["kept"], to=floats),
+        helper.make_node("Unsqueeze", ["kinds", "last"], ["kind"]),
+        helper.make_node("Unsqueeze", ["kept", "last"], ["keep"]),
+        helper.make_node("Add", ["looked_up", "kind"], ["added"]),
+        helper.make_node("Mul", ["added", "keep"], ["hidden"]),
+    ]
+    constants = {"table": table, "last": np.array([2]), "none": np.zeros((1, 1), np.int64)}
+    shape = ["n", "tokens", table.shape[1]]
+    if pooled:
+        nodes.append(helper.make_node("ReduceSum", ["hidden", "axes"], ["logits"], keepdims=0))
+        nodes.append(helper.make_node("Unsqueeze", ["logits", "one"], ["out"]))
+        constants |= {"axes": np.array([1, 2]), "one": np.array([1])}
+        shape = ["n", 1]
+    else:
+        nodes.append(helper.make_node("Identity", ["hidden"], ["out"]))
+    names = ("input_ids", "attention_mask", "token_type_ids")[: 3 if typed else 2]
+    given = [helper.make_tensor_value_info(name, ints, ["n", "tokens"]) for name in names]
+    made = [helper.make_tensor_value_info("out", floats, shape)]
+    known = [numpy_helper.from_array(value, name) for name, value in constants.items()]
+    graph = helper.make_graph(nodes, "tiny", given, made, known)
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(file))

@@ -116,9 +116,8 @@ about decides its file. `test_list.py` holds this list against them. docs/securi
    tests/browser/test_deciding.py::test_an_evaluation_goes_on_without_its_tab
 24. Sixteen broken endpoints, nine routes
    tests/trust/test_routes_apart.py::test_a_broken_endpoint_ends_what_asks_it_in_words_and_nothing_else
-   tests/unit/backends/test_llm_client.py::test_every_unusable_answer_is_one_clear_line
-   tests/unit/backends/test_llm_broken.py::test_a_broken_endpoint_is_one_clear_line
-   tests/unit/backends/test_llm_broken.py::test_who_asks_to_be_asked_again_is
+   tests/unit/backends/test_llm_client.py::test_a_broken_endpoint_is_one_clear_line
+   tests/unit/backends/test_llm_client.py::test_who_asks_to_be_asked_again_is
    tests/unit/engine/test_answers_cost_no_retrieval.py::test_each_route_keeps_its_ranking
 25. A replay is byte for byte the run
    tests/trust/test_screen.py::test_two_replays_are_byte_for_byte_the_run_they_repeat

@@ -129,11 +129,11 @@ def go(*processes):
 
 
 @pytest.mark.process
-def test_six_processes_cannot_spend_a_budget_twice(store_place, tmp_path):
-    asking = [process(store_place, tmp_path, n) for n in range(6)]
+def test_processes_cannot_spend_a_budget_twice(store_place, tmp_path):
+    asking = [process(store_place, tmp_path, n) for n in range(4)]
     go(*asking)
     ended = [one.communicate(timeout=60)[0].split() for one in asking]
-    assert sorted(ended) == [["0", "BudgetSpent"]] * 3 + [["1"]] * 3
+    assert sorted(ended) == [["0", "BudgetSpent"]] + [["1"]] * 3
     with reading(store_place) as connection:
         assert deeds.spent(connection, deeds.today()) == {CAT.account: DAILY}
     assert rows(store_place) == 0

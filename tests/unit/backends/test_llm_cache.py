@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -189,26 +190,34 @@ def test_a_broken_line_is_told_and_left_out(tmp_path: Path, caplog: pytest.LogCa
     assert "m.jsonl line 2 is not a recording" in caplog.text
 
 
-def test_a_damaged_cache_is_a_warning_and_calls_go_on(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    model = Model()
-    llm = cached(tmp_path, model)
-    call(llm)
-    for leftover in (tmp_path / "home").iterdir():
+def _no_database(home: Path) -> None:
+    for leftover in home.iterdir():
         leftover.unlink()
-    (tmp_path / "home" / "llm.sqlite").write_bytes(b"not a database, surely" * 100)
-    assert [call(llm).source, call(llm).source, model.calls] == ["live", "live", 3]
-    assert "llm.sqlite cannot be read" in caplog.text
-    assert "cannot be written" in caplog.text
+    (home / "llm.sqlite").write_bytes(b"not a database, surely" * 100)
 
 
-def test_a_damaged_row_is_a_miss(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    call(cached(tmp_path, Model()))
-    with sqlite3.connect(tmp_path / "home" / "llm.sqlite") as db:
+def _no_completion(home: Path) -> None:
+    with sqlite3.connect(home / "llm.sqlite") as db:
         db.execute("update entries set value = '{\"text\": 1}'")
+
+
+def _no_folder(home: Path) -> None:
+    shutil.rmtree(home)
+    home.touch()
+
+
+@pytest.mark.parametrize(
+    ("damage", "faults"),
+    [(_no_database, ("read", "written")), (_no_completion, ("read",)), (_no_folder, ("written",))],
+)
+def test_a_damaged_cache_is_a_warning_and_calls_go_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: Any, faults: tuple[str, ...]
+) -> None:
+    call(cached(tmp_path, Model()))
+    damage(tmp_path / "home")
     assert call(cached(tmp_path, Model())).source == "live"
-    assert "cannot be read" in caplog.text
+    for fault in faults:
+        assert f"cannot be {fault}" in caplog.text
 
 
 def test_recordings_that_cannot_be_written_are_an_error(tmp_path: Path) -> None:

@@ -2,13 +2,18 @@
 
 import json
 import math
+import re
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from core.backends.base import LLMRequest, Message, TokenLogprob
 from core.backends.llm import completions, wire
 from core.backends.llm.profile import TRUSTED
+from core.backends.llm.text import looks_refused
+from core.backends.prompting.replies import literal, one_of
 from core.domain.errors import ModelFailed
 
 ASK = LLMRequest("test/1", (Message("system", "Be brief."), Message("user", "Hi")), max_tokens=5, seed=3)
@@ -172,3 +177,70 @@ def test_an_empty_completion_is_an_answer_only_with_its_probabilities():
     assert found.logprobs == (TokenLogprob(" ", -0.5, ((" ", -0.5), ("a", -2.0))),), "likeliest first"
     assert (found.text, found.model) == (" ", "tiny")
     assert completed("yes", some).logprobs == ()
+
+
+# --- refusals told from answers
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "As an AI language model, I don't have access to real-time order data.",
+        "I’m sorry, but I can’t assist with that request.",
+        "I apologize, but I am unable to help you with your order.",
+        "My apologies, but I am not able to look that up.",
+        "I can't help with that.",
+        '"I am unable to answer this question."',
+        "Unfortunately, I cannot access your order.",
+        "I'm an AI assistant and do not place orders.",
+        "I am just a large language model.",
+        "I don't have access to the shop's database.",
+        "I do not have personal experience with carriers.",
+        "Well, as a language model I would say no.",
+    ],
+)
+def test_a_refusal_is_told(text):
+    assert looks_refused(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "You cannot return perishable items after 48 hours.",
+        "What do I do when I cannot find my order number?",
+        "I cannot find my tracking number. What should I do?",
+        "We are sorry that your box arrived crushed. Take a photo within 48 hours.",
+        "Sorry for the delay: parcels are held at customs until I receive the invoice.",
+        "Customers who are unable to provide a receipt get store credit.",
+        "The assistant cannot help with legal questions.",
+        "I want to return an item that I cannot use.",
+        "How can AI models help with peak-season forecasts?",
+    ],
+)
+def test_an_answer_is_no_refusal(text):
+    assert not looks_refused(text)
+
+
+# --- what a grammar lets a model write
+
+
+@given(st.text(max_size=40))
+def test_a_literal_is_one_terminal_that_reads_as_the_text(text):
+    written = literal(text)
+    inside = written[1:-1]
+    assert not re.search(r'(?<!\\)(?:\\\\)*"', inside)
+    assert "\n" not in written
+    read = re.sub(r"\\(.)", lambda m: {"n": "\n", "r": "\r", "t": "\t"}.get(m[1], m[1]), inside, flags=re.S)
+    assert read == text
+
+
+def test_one_of_is_a_choice_of_the_texts():
+    assert one_of(["yes", 'say "no"']) == r'root ::= "yes" | "say \"no\""'
+
+
+def test_only_the_embedded_server_is_sent_a_grammar():
+    asked = replace(ASK, grammar=one_of(["a"]))
+    assert body(asked, embedded=True)["extra_body"]["grammar"] == 'root ::= "a"'
+    assert "extra_body" not in body(asked)
+    assert "grammar" not in body(embedded=True)["extra_body"]

@@ -1,15 +1,16 @@
-"""Weights in packages: tiny ONNX models built here, against the same arithmetic in numpy."""
+"""Weights in packages, and optimised copies: tiny ONNX models against the same arithmetic in numpy."""
 
 from __future__ import annotations
 
 import hashlib
+import os
+import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from core.backends import named_models
+from core.backends import named_models, onnx_session
 from core.backends.embedder import load_embedder
 from core.backends.named_models import NamedModel, Packaged, packaged_folder
 from core.backends.rerankers import Rerankers
@@ -18,7 +19,7 @@ from core.domain.errors import Unavailable
 from core.domain.settings import Settings
 from core.domain.types import Passage
 from core.steps.rerank import standardised
-from tests.tiny import tokenizer
+from tests.tiny import onnx_table, tokenizer
 
 PACKAGE = "weights_of_a_test"
 WIDTH = 4
@@ -30,46 +31,6 @@ PASSAGES = [
 ]
 
 
-def write_model(file: Path, table: np.ndarray[Any, Any], *, pooled: bool) -> None:
-    """Write a model that looks tokens up in `table` and adds the number of their text; pooled: the sum."""
-    from onnx import TensorProto, helper, numpy_helper, save
-
-    ints, floats = TensorProto.INT64, TensorProto.FLOAT
-    nodes = [
-        helper.make_node("Gather", ["table", "input_ids"], ["looked_up"]),
-        helper.make_node("Cast", ["token_type_ids"], ["kinds"], to=floats),
-        helper.make_node("Cast", ["attention_mask"], ["kept"], to=floats),
-        helper.make_node("Unsqueeze", ["kinds", "last"], ["kind"]),
-        helper.make_node("Unsqueeze", ["kept", "last"], ["keep"]),
-        helper.make_node("Add", ["looked_up", "kind"], ["added"]),
-        helper.make_node("Mul", ["added", "keep"], ["hidden"]),
-    ]
-    constants = [
-        numpy_helper.from_array(table, "table"),
-        numpy_helper.from_array(np.array([2], np.int64), "last"),
-    ]
-    shape: list[Any] = ["n", "tokens", WIDTH]
-    if pooled:
-        nodes.append(helper.make_node("ReduceSum", ["hidden", "axes"], ["logits"], keepdims=0))
-        nodes.append(helper.make_node("Unsqueeze", ["logits", "one"], ["out"]))
-        constants.append(numpy_helper.from_array(np.array([1, 2], np.int64), "axes"))
-        constants.append(numpy_helper.from_array(np.array([1], np.int64), "one"))
-        shape = ["n", 1]
-    else:
-        nodes.append(helper.make_node("Identity", ["hidden"], ["out"]))
-    names = ("input_ids", "attention_mask", "token_type_ids")
-    graph = helper.make_graph(
-        nodes,
-        "tiny",
-        [helper.make_tensor_value_info(name, ints, ["n", "tokens"]) for name in names],
-        [helper.make_tensor_value_info("out", floats, shape)],
-        constants,
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
-    model.ir_version = 8
-    save(model, str(file))
-
-
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A package with an embedder and a reranker, and the catalogue that names them."""
@@ -79,26 +40,14 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for kind, pooled in (("embedder", False), ("reranker", True)):
         folder = tmp_path / PACKAGE / kind
         folder.mkdir(parents=True)
-        write_model(folder / "model.onnx", table.astype(np.float32), pooled=pooled)
+        onnx_table(folder / "model.onnx", table.astype(np.float32), pooled=pooled)
         tokenizer().backend_tokenizer.save(str(folder / "tokenizer.json"))
         sums = [
             hashlib.sha256((folder / n).read_bytes()).hexdigest() for n in ("model.onnx", "tokenizer.json")
         ]
         packaged = Packaged(PACKAGE, "1.0", PACKAGE, kind, "model.onnx", *sums, alone=True)
-        models.append(
-            NamedModel(
-                f"tiny-{kind}",
-                kind,
-                "nobody/tiny",
-                "MIT",
-                "cls",
-                16,
-                WIDTH,
-                "Find: ",
-                packaged=packaged,
-                share=0.3,
-            )
-        )
+        facts = (f"tiny-{kind}", kind, "nobody/tiny", "MIT", "cls", 16, WIDTH, "Find: ")
+        models.append(NamedModel(*facts, packaged=packaged, share=0.3))
     (tmp_path / PACKAGE / "__init__.py").write_text("raise RuntimeError('imported')")
     monkeypatch.setattr(named_models, "MODELS", tuple(models))
     packaged_folder.cache_clear()
@@ -145,3 +94,59 @@ def test_standardised_scores_have_mean_0_and_spread_1() -> None:
     assert abs(float(found.mean())) < 1e-12
     assert abs(float(found.std()) - 1) < 1e-12
     assert standardised([2.0, 2.0]).tolist() == [0.0, 0.0]
+
+
+# --- optimised copies
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """A model that takes out the tokens that the mask leaves out."""
+    table = np.random.default_rng(1).normal(size=(1100, 8)).astype(np.float32)
+    onnx_table(tmp_path / "model.onnx", table, typed=False)
+    return tmp_path / "model.onnx"
+
+
+def test_a_copy_gives_the_same_bits_from_weights_in_a_file_of_their_own(model: Path) -> None:
+    copy = onnx_session.optimise(model)
+    assert copy == onnx_session.copy_of(model)
+    assert copy.with_suffix(".weights").stat().st_size >= 1100 * 8 * 4
+    ids = np.array([[5, 900, 3]])
+    given = {"input_ids": ids, "attention_mask": np.array([[1, 0, 1]])}
+    ours, theirs = (onnx_session.open_session(file, 1).run(None, given)[0] for file in (copy, model))
+    assert np.array_equal(ours, theirs)
+    assert ours[0, 0].any()
+    assert not ours[0, 1].any()
+
+
+def test_only_a_copy_that_is_as_it_was_made_is_sound(model: Path) -> None:
+    copy = onnx_session.copy_of(model)
+    assert not onnx_session.sound(copy)
+    onnx_session.optimise(model)
+    assert onnx_session.sound(copy)
+    weights = copy.with_suffix(".weights")
+    os.utime(weights, ns=(1, 1))  # read again, and found the same
+    assert onnx_session.sound(copy)
+    content = bytearray(weights.read_bytes())
+    content[10] ^= 1
+    weights.write_bytes(content)
+    assert not onnx_session.sound(copy)
+    for record in ("", "[]", "{}", "null"):
+        copy.with_suffix(".json").write_text(record)
+        assert not onnx_session.sound(copy)
+
+
+def test_a_copy_with_other_results_is_not_used(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onnx_session.np, "array_equal", lambda one, other: one is other)
+    assert onnx_session.optimise(model) == model
+    assert [file.name for file in model.parent.iterdir()] == [model.name]
+
+
+def test_where_no_copy_can_be_written_the_model_itself_is_used(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(**_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", full)
+    assert onnx_session.optimise(model) == model

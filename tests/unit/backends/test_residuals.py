@@ -90,17 +90,6 @@ def test_a_codec_has_quartiles_of_the_residuals_and_their_middles(seed: int, dim
     assert again.centroids.tobytes() == one.centroids.tobytes(), "the same each time"
 
 
-def test_what_comes_back_is_near_where_vectors_have_neighbours() -> None:
-    rng = np.random.default_rng(0)
-    vectors = units(1, 40, 64)[rng.integers(0, 40, 4000)] + rng.normal(0, 0.03, (4000, 64)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    one, out = Codec.train(vectors, len(vectors)), np.empty_like(vectors)
-    one.decode(*one.encode(vectors), out)
-    assert (out * vectors).sum(axis=1).mean() > 0.99
-    nearest = one.centroids[(vectors @ one.centroids.T).argmax(axis=1)]
-    assert (out * vectors).sum(axis=1).mean() > (nearest * vectors).sum(axis=1).mean()
-
-
 @pytest.mark.parametrize(("count", "expected"), [(0, 0), (1, 1), (5, 5), (112_614, 2048), (10**9, 1 << 16)])
 def test_there_are_more_centroids_for_more_vectors(count: int, expected: int) -> None:
     assert centroids_for(count) == expected
@@ -206,16 +195,6 @@ def test_a_damaged_file_of_residuals_is_refused(tmp_path: Path) -> None:
             store.load("tokens", corpus, here)
         file.write_bytes(whole)
     assert isinstance(store.load("tokens", corpus, here), TokenIndex)
-
-
-def test_the_setting_is_a_number_in_the_environment_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    for text, bits in (("2", 2), ("16", 16)):
-        monkeypatch.setenv("ROUTESCOPE_LATE_BITS", text)
-        assert Settings().late_bits == bits
-    for wrong in ("4", "two", "", "2.0"):
-        monkeypatch.setenv("ROUTESCOPE_LATE_BITS", wrong)
-        with pytest.raises(ValueError, match="late_bits"):
-            Settings()
 
 
 def test_the_room_is_told_before_by_the_setting() -> None:

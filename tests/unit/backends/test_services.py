@@ -20,15 +20,20 @@ from core.backends.base import Completion, LLMRequest, Message, TokenLogprob
 from core.backends.llm import load_llm, pace, reasoning, rejections, wire
 from core.backends.llm.client import context_of
 from core.backends.llm.model import RemoteLLM
+from core.backends.llm.probe import last_failure, probe
 from core.backends.llm.profile import Profile, every, parts
 from core.backends.llm.transport import proxy_of
 from core.backends.prompting.replies import read_verdict
+from core.cli import main
 from core.cli.comparison import run_document
+from core.domain import settings as settings_module
 from core.domain.errors import BadInput, ModelFailed, ModelTimedOut
 from core.domain.needs import Need
 from core.domain.settings import Settings
 from core.domain.types import Query, Run, Turn
+from core.engine import endpoints
 from core.engine.contexts import window
+from core.engine.doctor import examine
 from core.engine.endpoints import chat_endpoints
 from core.engine.request import Request
 from core.engine.resources import Resources
@@ -503,3 +508,41 @@ def test_a_service_that_hangs_is_not_waited_for_by_one_call_after_another(endpoi
         assert all(isinstance(one, ModelTimedOut) for one in ended)
         assert time.monotonic() - began < 3.5  # one after another they would take 4 s
         assert "llm_timeout_s" in str(ended[0])
+
+
+@pytest.fixture
+def listed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """List the routes, as JSON by name or as text, with settings."""
+
+    def call(settings: Settings, *options: str) -> Any:
+        monkeypatch.setattr(settings_module, "current", lambda: settings)
+        assert main(["routes", *options]) == 0
+        out = capsys.readouterr().out
+        return {one["name"]: one for one in json.loads(out)["routes"]} if options else out
+
+    return call
+
+
+def test_routes_say_what_an_endpoint_was_found_to_do(tmp_path: Path, listed: Any) -> None:
+    broken = [True]
+    with service(refusing(lambda _: (401, {"error": "no entry"}) if broken else None)) as running:
+        settings = Settings(home=tmp_path, llm_base_url=running.url, llm="m")
+        assert {tuple(one["affected"]) for one in listed(settings, "--json").values()} == {()}
+
+        assert probe(load_llm(settings), timeout=20).error
+        assert last_failure(load_llm(settings))  # by another client, as another process would
+        found = listed(settings, "--json")
+        assert {name for name, one in found.items() if one["affected"]} == set(endpoints.asking())
+        assert "no entry" in found["hyde"]["affected"][0] or "401" in found["hyde"]["affected"][0]
+        assert f"affects {len(endpoints.asking())} routes" in listed(settings)
+        states = {one.name: one.state for one in examine(settings, quick=True, note=lambda _: None)}
+        assert states["model answers"] == "warning"
+
+        broken.clear()
+        assert probe(load_llm(settings), timeout=20).error is None
+        assert last_failure(load_llm(settings)) == ""
+        found = listed(settings, "--json")
+        assert [one for one in found["setwise"]["affected"] if "probabilities" in one]
+        assert found["bm25"]["affected"] == []
+        states = {one.name: one.state for one in examine(settings, quick=True, note=lambda _: None)}
+        assert "model answers" not in states

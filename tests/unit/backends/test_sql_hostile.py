@@ -161,6 +161,11 @@ def test_a_statement_that_would_run_on_is_ended_with_one_message(shop, name):
     assert shop.query("SELECT count(*) FROM sale").rows == ((3,),)
 
 
+@pytest.mark.trust
+def test_a_query_has_one_and_a_half_seconds():
+    assert QueryLimits().seconds == 1.5
+
+
 def children():
     found = []
     for child in psutil.Process().children():
