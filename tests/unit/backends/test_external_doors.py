@@ -482,7 +482,7 @@ def test_endpoint_is_sent_the_question_and_its_headers_and_repeats_no_key(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     headers = (("Authorization", "Bearer ${MY_TOKEN}"), ("X-Tenant", "acme"))
-    with loopback(http(json.dumps([{"doc_id": "a", "text": "your key is sesame-0123456789"}]))) as server:
+    with loopback(http(json.dumps([{"doc_id": "a", "text": "key=sesame-0123456789"}]))) as server:
         one = endpoint(f"{server.url}/search", headers=headers)
         with pytest.raises(Unavailable, match="the environment variable MY_TOKEN of a header is not set"):
             ask(one)
@@ -495,7 +495,7 @@ def test_endpoint_is_sent_the_question_and_its_headers_and_repeats_no_key(
     asked = {"query": "why?", "history": [], "k": 3, "filters": {"lang": "en"}, "trace_id": "run 1"}
     assert json.loads(body) == asked
     (hit,) = called.reply.hits
-    assert (hit.doc_id, hit.text) == ("a", "your key is [key]")
+    assert (hit.doc_id, hit.text) == ("a", "key=[key]")
 
 
 AWAY = http("", status="302 Found", more="Location: http://127.0.0.1:1/\r\n")
