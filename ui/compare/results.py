@@ -22,7 +22,7 @@ from core.engine.request import FILTERS, Request, texts
 from core.evaluation.labels import run_labels
 from core.evaluation.labels.pool import store_of
 from ui.app import address, link, opened, opening, redraw, say, scripts, state
-from ui.app.markup import EMPTY, md, show
+from ui.app.markup import EMPTY, md, show, tag
 from ui.app.picked import PASSAGE
 from ui.app.routes import title
 from ui.app.tabs import tabs
@@ -36,6 +36,7 @@ from ui.components.view import controls
 MANY = 7  # routes from which the matrix comes first: so many columns are not read at a glance
 TAB, MANY_TAB = "tab", "tab_many"  # keys of the tabs, for few and for many routes
 VIEW_KEY = "shown"  # key of what changes with the view
+BESIDE = "beside_columns"  # key of the columns and the selected passage
 COLUMNS = "columns_shown"  # (run, the columns of it that were drawn last)
 WAITS = (
     (recorded_waits.loading, "for a model, text or tokens to be available"),
@@ -210,12 +211,13 @@ def watch(run_id: str) -> None:
 
 def _columns(run: Run, view: View, waiting: Sequence[Waiting]) -> None:
     count = drawn(run, view)
-    with st.container(key="beside"):  # the selected passage is at the right if there is room, else below
+    with st.container(key=BESIDE):  # the selected passage is at the right if there is room, else below
         with st.container():
             marker = passage.marker(run) if count <= WHOLE_HITS else None
-            if marker is None:
-                st.caption(f"{count:,} hits. Above {WHOLE_HITS} hits, full texts are left out.")
             columns = grid(run, view, waiting, marker) if waiting else kept(run, view, marker)
+            if marker is None:
+                less = f"{count:,} hits. Above {WHOLE_HITS} hits, full texts are left out."
+                columns = tag("div", tag("div", less, css="dim"), css="rs") + columns
             st.session_state[COLUMNS] = (run.id, columns)
             show(lit(run, view.lit))
             show(columns)
@@ -235,7 +237,11 @@ def _ranks(run: Run, view: View, waiting: Sequence[Waiting]) -> None:
 
 
 def _behind(run: Run) -> None:
-    """Draw the last columns again, in a closed tab, so that the browser keeps their many elements."""
+    """Draw the last columns again, in a closed tab and in the same containers.
+
+    So the browser keeps their many elements.
+    """
     of, columns = st.session_state.get(COLUMNS, ("", EMPTY))
     if of == run.id:
-        show(columns)
+        with st.container(key=BESIDE), st.container():
+            show(columns)
