@@ -18,13 +18,42 @@ from core.domain.errors import BadInput, RouteScopeError, describe, shortened
 from core.domain.program import COMMAND, version
 
 OK, FAILED, BAD_INPUT = 0, 1, 2
-# name -> module of core.cli that has it under the same name, with an underscore at its end
-OWN = (
-    "ask audit calibrate corpora demo diff doctor fit gaps gate hubs labels matrix models module questions "
-    "raft routes serve sweep traffic"
-)
+# The first sentence of each command's help: --help loads no command.
 COMMANDS = {
-    **{name: name for name in OWN.split()},
+    "ask": "Run QUESTION through several routes and compare their hits.",
+    "audit": "Measure what the decisions of routes are worth, by asking again with each of them turned.",
+    "audit-access": "Test whether text of documents that GROUP may not see gets into the steps of routes.",
+    "calibrate": "Measure what the model's yes-or-no judgements are worth, and choose a threshold for each.",
+    "corpora": "List every corpus with its size and the state of its index.",
+    "demo": "Measure routes on the bundled questions, and watch the gate stop a bad change.",
+    "diff": "Show which questions broke and which were fixed from evaluation A to B, and at which step.",
+    "doctor": "Check this installation and show a fix for each problem.",
+    "eval": "Measure routes on labelled questions: a BEIR folder, or the name of a corpus with questions.",
+    "export": "Write stored runs to a file, or an evaluation to a folder for any web server.",
+    "fit": "Fit the weights of the route learned_fusion on labelled questions, and measure them.",
+    "gaps": "Sort questions that no route answers into gaps (in no document) and misses (not found).",
+    "gate": "Decide which route of an evaluation to ship.",
+    "hubs": "List hubs, the passages returned for many questions, and those never returned.",
+    "import": "Add runs: of a bundle that `export` wrote, or of traces.",
+    "index": "Build or refresh the index of a known corpus, a BEIR folder, a folder of documents or a file.",
+    "labels": "Label sets: questions, the passages to judge, and the judgements.",
+    "matrix": "Measure each way to search with each retriever on the questions of SET.",
+    "mcp": "Serve the tools ask, why and evaluations to a coding agent (Model Context Protocol).",
+    "memory": "List the conversations that `ask --session NAME` remembers, or the turns of one.",
+    "models": "List the known models and whether they are downloaded; `models pull NAME` downloads one.",
+    "module": "Write ROUTE as a small Python module that imports `core`, with the code path of `ask`.",
+    "questions": "Questions with labels for documents that have none.",
+    "raft": "Write training examples (RAFT) from a labelled set: a BEIR folder, or a corpus with questions.",
+    "routes": "List every route with its requirements, availability, parameters and source.",
+    "serve": "Open the dashboard.",
+    "sessions": "List, permanently delete and copy stored runs, or rescue them from a damaged file.",
+    "store": "Copy all that is stored (runs, labels, playlists, presets, memory) into another store.",
+    "sweep": "Try other values of one or two parameters of a route on the questions of a saved evaluation.",
+    "traffic": "Questions that people asked another program, from its traces.",
+    "worker": "Work for the Dask scheduler at tcp://HOST:PORT or tls://HOST:PORT, until interrupted.",
+}
+# The module of core.cli that has a command under its name with an underscore at its end, if named otherwise.
+MODULES = {
     "audit-access": "audit_access",
     "eval": "evaluate",
     "export": "imports",
@@ -33,7 +62,6 @@ COMMANDS = {
     "mcp": "serve",
     "memory": "store",
     "sessions": "store",
-    "store": "store",
     "worker": "serve",
 }
 
@@ -49,8 +77,14 @@ class Lazy(click.Group):
         """Return the command, or None if it does not exist."""
         if name not in COMMANDS:
             return None
-        command = getattr(importlib.import_module(f"core.cli.{COMMANDS[name]}"), f"{name.replace('-', '_')}_")
+        module = importlib.import_module(f"core.cli.{MODULES.get(name, name)}")
+        command = getattr(module, f"{name.replace('-', '_')}_")
         return command if isinstance(command, click.Command) else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """List all commands without loading them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(COMMANDS.items()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -43,7 +43,7 @@ def audit_(
     fresh: bool = option(False, "Discard the results in the folder and start over."),
     retry_failed: bool = option(False, "Rerun the questions that failed."),
 ) -> int:
-    """Measure what the decisions of routes are worth: each question is asked again with each decision turned.
+    """Measure what the decisions of routes are worth, by asking again with each of them turned.
 
     SET is the name of a corpus with questions, or a folder as `eval` takes it. For each route: its figures
     next to those of the baselines, and one planned comparison. For each kind of decision: how often it fired,

@@ -35,7 +35,7 @@ def calibrate_(
     split: str | None = option(None, "dev, test or all. Default: dev, else all but test.", "SPLIT"),
     out: Path | None = option(None, "Write them here. Default: where routes look for them.", "DIR"),
 ) -> int:
-    """Measure what the language model's yes-or-no judgements are worth, and choose a threshold for each.
+    """Measure what the model's yes-or-no judgements are worth, and choose a threshold for each.
 
     SET is the name of a corpus with questions, or a folder as `eval` takes it; give two or more, so that a
     threshold is also checked on a set that it was not chosen on. A decision with an AUC below 0.65 carries no

@@ -114,7 +114,7 @@ def index_(
     yes: bool = option(False, "Embed by a service also if that passes a limit of the settings."),
     workers: WorkPlace | None = WORKERS,
 ) -> None:
-    """Build or refresh the index of a corpus: a known name, a BEIR folder, a folder of documents or one file.
+    """Build or refresh the index of a known corpus, a BEIR folder, a folder of documents or a file.
 
     Only what has changed is processed again, and a stopped build continues where it was. How each file was
     read, and why files were left out, is printed on stderr and shown on the page Corpus. The corpus keeps

@@ -24,8 +24,10 @@ def diff_(
     ),
     metric: str = option("ndcg@10", "Metric of the means; its number after @ is k (10 if it has none)."),
 ) -> None:
-    """Show which questions broke and which were fixed from evaluation A to evaluation B, with the passage and
-    the step that lost it. A and B are names of saved evaluations or folders of `eval --out`.
+    """Show which questions broke and which were fixed from evaluation A to B, and at which step.
+
+    Each comes with the passage that was lost. A and B are names of saved evaluations or folders of
+    `eval --out`.
 
     A relevant passage is found if it is among the first k of the ranking. A question is broken if B finds
     fewer of its relevant passages than A, fixed if B finds more, and unchanged if B finds as many; a route

@@ -28,7 +28,7 @@ def gaps_(
     columns: Mapping[str, str] = COLUMNS,
     routes: str | None = ROUTES,
 ) -> None:
-    """Sort questions that no route answers into gaps (not in the documents) and misses (not found).
+    """Sort questions that no route answers into gaps (in no document) and misses (not found).
 
     A question is answered if one of a route's first five passages answers it: by its labels, or else by a
     test that is calibrated on labelled questions of the corpus, or on its own sentences, with and without

@@ -24,7 +24,7 @@ def hubs_(
     questions: tuple[Path, ...] = option((), "As of `eval`, labelled; repeatable.", "FILE"),
     columns: Mapping[str, str] = COLUMNS,
 ) -> None:
-    """List hubs, the passages returned for many questions, and passages never returned, by words and vectors.
+    """List hubs, the passages returned for many questions, and those never returned.
 
     A sentence of each passage is asked, up to 2,000. With labelled questions, those of `--questions` or of
     the corpus, it also names the relevant passages that hubs keep out of the first 10, and measures what

@@ -21,7 +21,7 @@ def matrix_(
     scripted: bool = option(False, "Agents follow a script and ask no model."),
     answers: bool = option(False, "Also measure answers: correct, and supported by labels."),
 ) -> int:
-    """Measure how one searches, and what with: each harness with each retriever on the questions of SET.
+    """Measure each way to search with each retriever on the questions of SET.
 
     one_shot searches once; iterative looks up the names that it finds; agent locates passages and reads files
     (route read_files). Each sees nine passages of a question. Prints the recall of labelled passages seen,

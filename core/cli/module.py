@@ -24,7 +24,7 @@ def module_(
     out: Path | None = option(None, "Output file. Default: stdout.", "FILE"),
     force: bool = option(False, "Overwrite an existing file."),
 ) -> None:
-    """Write ROUTE as a small Python module that imports `core`: the same code path as `ask` and `eval`."""
+    """Write ROUTE as a small Python module that imports `core`, with the code path of `ask`."""
     engine = engines.shared_engine()
     (route,) = pick([route_name])
     kept = preset_of(engine, preset)
