@@ -18,20 +18,8 @@ from ui.app.help_mark import address
 
 pytestmark = pytest.mark.trust
 
-NEVER = {
-    "script",
-    "iframe",
-    "object",
-    "embed",
-    "form",
-    "img",
-    "svg",
-    "link",
-    "meta",
-    "base",
-    "video",
-    "audio",
-}
+RUNS = "script iframe object embed form img svg link meta base video audio"
+NEVER = set(RUNS.split())
 ABOUT_A_RUN = (
     "compare.py",
     "why.py",

@@ -18,18 +18,7 @@ from ui.components.hits import only_ranks, score_text
 
 pytestmark = pytest.mark.trust
 
-ASKED = (
-    "bm25",
-    "dense",
-    "hybrid_rrf",
-    "hybrid_linear",
-    "mmr",
-    "dedupe",
-    "rewrite",
-    "hyde",
-    "rag_fusion",
-    "rerank",
-)
+ASKED = ("bm25", "dense", "hybrid_rrf", "hybrid_linear", "mmr", "dedupe", "rewrite", "hyde", "rag_fusion")
 QUERY = Query("What of a fragile box?", (Turn("user", "My box arrived crushed."),))
 REPLIES = {"hyde": "Fragile items are double boxed.", "variants": "fragile box\nsend back", "grade": "0.6"}
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from shlex import split
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -25,16 +26,27 @@ from core.store import Store
 from scripts import cli_docs, schemas
 from tests.fakes import TEXTS, FakeEngine, MemoryCorpus, ScriptedLLM
 
+ROW = "ndcg@10 recall@10 recall@100 mrr@10 map p50_ms p95_ms unjudged@10 failed ci95"
+ROUTE = "name title family needs available why_not parameters paper"
 SPAN = "id parent name kind start_ms ms inputs output hits shared_with cached error tokens"
 
 
 @pytest.fixture
-def engine(tmp_path, monkeypatch):
-    """The real engine over in-memory backends, as every command gets it."""
-    made = FakeEngine(tmp_path, llm=ScriptedLLM({"hyde": "photos of all six sides"}))
-    monkeypatch.setattr(engine_module, "shared_engine", lambda: made)
-    monkeypatch.setattr(settings_module, "current", lambda: Settings(home=tmp_path))
-    return made
+def using(tmp_path, monkeypatch):
+    """Make an engine that every command gets."""
+
+    def use(engine):
+        monkeypatch.setattr(engine_module, "shared_engine", lambda: engine)
+        monkeypatch.setattr(settings_module, "current", lambda: Settings(home=tmp_path))
+        return engine
+
+    return use
+
+
+@pytest.fixture
+def engine(tmp_path, using):
+    """The real engine over in-memory backends."""
+    return using(FakeEngine(tmp_path, llm=ScriptedLLM({"hyde": "photos of all six sides"})))
 
 
 @pytest.fixture
@@ -56,9 +68,8 @@ def one_error(err):
 
 
 def test_ask_json_has_the_promised_shape(engine, call):
-    code, out, err = call(
-        "ask", "My box arrived crushed", "--corpus", "tiny", "--routes", "bm25,hybrid_rrf,hyde", "--json"
-    )
+    asked = split("ask 'My box arrived crushed' --corpus tiny --routes bm25,hybrid_rrf,hyde --json")
+    code, out, err = call(*asked)
     assert (code, err) == (0, "")
     run = json.loads(out)
     assert {"run_id", "query", "corpus", "wall_ms", "results"} <= run.keys()
@@ -71,28 +82,17 @@ def test_ask_json_has_the_promised_shape(engine, call):
         for span in result["spans"]:
             assert set(SPAN.split()) <= span.keys()
     found = engine.job(run["run_id"]).snapshot()
-    for result, of_engine in zip(run["results"], found.results, strict=True):
-        assert [(h["id"], h["score"]) for h in result["hits"]] == [
-            (h.passage.id, h.score) for h in of_engine.hits
-        ]
+    for result, own in zip(run["results"], found.results, strict=True):
+        assert [(h["id"], h["score"]) for h in result["hits"]] == [(h.passage.id, h.score) for h in own.hits]
     calls = [span["calls"] for span in run["results"][2]["spans"]]
     assert sum(calls) == 1
 
 
 def test_ask_json_says_where_arguments_come_from_and_what_steps_came_to(engine, call):
-    code, out, _ = call(
-        "ask",
-        "crushed box",
-        "--corpus",
-        "tiny",
-        "--routes",
-        "hybrid_rrf,hyde",
-        "--answers",
-        "all",
-        "--json",
-        "--parameter",
-        "hybrid_rrf.k=7",
+    asked = (
+        "ask 'crushed box' --corpus tiny --routes hybrid_rrf,hyde --answers all --parameter hybrid_rrf.k=7"
     )
+    code, out, _ = call(*split(asked), "--json")
     assert code == 0
     hybrid, hyde = json.loads(out)["results"]
     steps = {span["name"]: span for span in hybrid["spans"] if span["parent"] is None}
@@ -106,7 +106,7 @@ def test_ask_json_says_where_arguments_come_from_and_what_steps_came_to(engine, 
         {"type": "fusion", "method": "rrf"},
     )
     assert fused["set_by"] == {"k": "k", "weights.0": "bm25_weight", "weights.1": "dense_weight"}
-    assert words["output"] == {"type": "search", "texts": ["crushed box"]}
+    assert words["output"] == {"type": "search", "texts": ["box"]}
     assert hybrid["origin"] == {"arg": "hits", "span": fused["id"], "start": 0, "size": len(hybrid["hits"])}
     for result in (hybrid, hyde):
         assert (result["answer_status"], result["answer_error"]) == ("written", None)
@@ -125,9 +125,8 @@ def test_ask_json_says_that_the_answer_failed_and_what_a_route_made_by_hand(engi
         routes(), "bm25", replace(routes()["bm25"], function=lambda query, do, **_: by_hand(query, do))
     )
     engine.fake_llm.replies = {"answer": ModelFailed("it gave HTML"), "evidence": "0.90"}
-    code, out, _ = call(
-        "ask", "shipping a crushed box", "--corpus", "tiny", "--routes", "bm25", "--answers", "all", "--json"
-    )
+    asked = "ask 'shipping a crushed box' --corpus tiny --routes bm25 --answers all --json"
+    code, out, _ = call(*split(asked))
     assert code == 0
     (result,) = json.loads(out)["results"]
     assert (result["status"], result["answer"], result["answer_status"]) == ("ok", None, "failed")
@@ -141,9 +140,7 @@ def test_ask_json_says_that_the_answer_failed_and_what_a_route_made_by_hand(engi
 
 
 def test_ask_for_people_compares_and_tells_how_to_open_the_run(engine, call):
-    code, out, _ = call(
-        "ask", "crushed box", "--corpus", "tiny", "--routes", "bm25,dense,hyde", "--answers", "all"
-    )
+    code, out, _ = call(*split("ask 'crushed box' --corpus tiny --routes bm25,dense,hyde --answers all"))
     assert code == 0
     assert "crushed:0-80" not in out, "a passage is named, not by its characters"
     assert "photos of all six sides" in out  # what hyde searched with
@@ -165,11 +162,9 @@ def test_ask_prints_what_passages_say_and_the_whole_text_on_request(engine, call
     assert "0 is not in the range" in one_error(call(*ASK, "--hits", "0")[2])
 
 
-def test_a_route_without_a_result_says_what_to_do_in_full(tmp_path, monkeypatch, call):
+def test_a_route_without_a_result_says_what_to_do_in_full(tmp_path, using, monkeypatch, call):
     remedy = "run python -m core models pull and set an address " + "that is long " * 20 + "to the end"
-    made = FakeEngine(tmp_path, llm=ScriptedLLM(missing=remedy))
-    monkeypatch.setattr(engine_module, "shared_engine", lambda: made)
-    monkeypatch.setattr(settings_module, "current", lambda: Settings(home=tmp_path))
+    using(FakeEngine(tmp_path, llm=ScriptedLLM(missing=remedy)))
     monkeypatch.setenv("COLUMNS", "80")
     out = call(*ASK, "--routes", "hyde,bm25,step_back")[1]
     assert f"hyde, step_back: unavailable, {remedy}" in out.splitlines()
@@ -177,9 +172,7 @@ def test_a_route_without_a_result_says_what_to_do_in_full(tmp_path, monkeypatch,
 
 def test_many_routes_are_told_in_few_lines(engine, call, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
-    many = (
-        "bm25,dense,hybrid_rrf,hybrid_linear,mmr,dedupe,compress,rerank,multi_query,rag_fusion,step_back,hyde"
-    )
+    many = "bm25,dense,hybrid_rrf,hybrid_linear,mmr,dedupe,compress,rerank,multi_query,rag_fusion,hyde"
     code, out, _ = call(*ASK, "--routes", many)
     assert code == 0
     assert "Rank of each passage by route (# as above)" in out
@@ -196,20 +189,16 @@ def test_ask_takes_a_path_as_eval_does(engine, call, tmp_path, monkeypatch):
     (folder / "a.txt").write_text("words")
     assert call("ask", "box", "--corpus", folder, "--routes", "bm25")[0] == 0
     assert built == [("tiny", folder)]
-    assert "no such/place" in one_error(
-        call("ask", "box", "--corpus", "no such/place", "--routes", "bm25")[2]
-    )
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert "no readable document" in one_error(call("ask", "box", "--corpus", empty, "--routes", "bm25")[2])
+    for place, told in (("no such/place", "no such/place"), (empty, "no readable document")):
+        assert told in one_error(call("ask", "box", "--corpus", place, "--routes", "bm25")[2])
 
 
 @pytest.mark.trust
-def test_hostile_text_steers_no_terminal(tmp_path, monkeypatch, call):
+def test_hostile_text_steers_no_terminal(tmp_path, using, call):
     evil = "red \x1b[31m box \x07 \u202egnp.exe \u009b2J crushed"
-    made = FakeEngine(tmp_path, texts={f"d{evil}": evil})
-    monkeypatch.setattr(engine_module, "shared_engine", lambda: made)
-    monkeypatch.setattr(settings_module, "current", lambda: Settings(home=tmp_path))
+    using(FakeEngine(tmp_path, texts={f"d{evil}": evil}))
     for extra in ([], ["--text"], ["--json"]):
         code, out, err = call("ask", "crushed \x1b[31m box", "--corpus", "tiny", "--routes", "bm25", *extra)
         assert code == 0
@@ -225,19 +214,9 @@ def test_a_follow_up_comes_with_its_history(engine, call, tmp_path):
     )
     expected = (Turn("user", "My box arrived crushed.\nIt is wet too."), Turn("assistant", "Sorry."))
     assert ask.read_history(plain) == ask.read_history(as_json) == expected
-    code, out, _ = call(
-        "ask", "And now?", "--corpus", "tiny", "--routes", "bm25", "--history", plain, "--json"
-    )
+    code, out, _ = call(*ASK, "--routes", "bm25", "--history", plain, "--json")
     assert code == 0
     assert [turn["role"] for turn in json.loads(out)["history"]] == ["user", "assistant"]
-
-
-def test_parameters_reach_the_routes(engine, call):
-    code, out, _ = call(
-        "ask", "box", "--corpus", "tiny", "--routes", "hybrid_rrf", "--parameter", "hybrid_rrf.k=7", "--json"
-    )
-    assert code == 0
-    assert json.loads(out)["results"][0]["parameters"]["k"] == 7
 
 
 ASK = ("ask", "box", "--corpus", "tiny")
@@ -252,10 +231,7 @@ ASK = ("ask", "box", "--corpus", "tiny")
         ((*ASK, "--routes", ","), "no route given; known: all, "),
         ((*ASK, "--parameter", "hybrid_rrf.k=x"), "hybrid_rrf.k: 'x' is not allowed; expected a"),
         ((*ASK, "--routes", "bm25", "--parameter", "k=5"), "write ROUTE.NAME=VALUE"),
-        (
-            (*ASK, "--routes", "bm25", "--parameter", "dense.k=5"),
-            "'dense', which is not one of the chosen routes: bm25",
-        ),
+        ((*ASK, "--routes", "bm25", "--parameter", "dense.k=5"), "not one of the chosen routes: bm25"),
         ((*ASK, "--routes", "bm25", "--answers", "selected"), "must be given together"),
         ((*ASK, "--routes", "bm25", "--answers", "none", "--answered", "bm25"), "must be given together"),
         ((*ASK, "--timing", "quick"), "'quick' is not one of 'shared', 'isolated'"),
@@ -280,10 +256,8 @@ def test_bad_input_is_one_line_and_exit_code_2(engine, call, args, told):
     assert told in one_error(err)
 
 
-def test_a_run_in_which_no_route_ends_well_fails_and_is_shown(tmp_path, monkeypatch, call):
-    made = FakeEngine(tmp_path, llm=ScriptedLLM(missing="no model; run this"))
-    monkeypatch.setattr(engine_module, "shared_engine", lambda: made)
-    monkeypatch.setattr(settings_module, "current", lambda: Settings(home=tmp_path))
+def test_a_run_in_which_no_route_ends_well_fails_and_is_shown(tmp_path, using, call):
+    using(FakeEngine(tmp_path, llm=ScriptedLLM(missing="no model; run this")))
     code, out, _ = call(*ASK, "--routes", "hyde", "--json")
     assert (code, json.loads(out)["results"][0]["status"]) == (1, "unavailable")
     assert json.loads(out)["results"][0]["error"] == "no model; run this"
@@ -310,10 +284,8 @@ def test_every_exception_is_one_line(engine, call, monkeypatch, error, code, tol
     assert "Traceback" in call(*ASK, "--debug")[2]
 
 
-def test_ctrl_c_keeps_what_is_done(tmp_path, monkeypatch, call):
-    made = FakeEngine(tmp_path, llm=ScriptedLLM(delay=3600))
-    monkeypatch.setattr(engine_module, "shared_engine", lambda: made)
-    monkeypatch.setattr(settings_module, "current", lambda: Settings(home=tmp_path))
+def test_ctrl_c_keeps_what_is_done(tmp_path, using, monkeypatch, call):
+    made = using(FakeEngine(tmp_path, llm=ScriptedLLM(delay=3600)))
     start = made.start
 
     def begin(request):
@@ -354,12 +326,8 @@ def beir(tmp_path, monkeypatch, engine):
     (folder / "qrels").mkdir(parents=True)
     rows = [{"_id": id, "text": text} for id, text in TEXTS.items()]
     (folder / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    asked = {
-        "q1": "box arrived crushed",
-        "q2": "how long are keys stored",
-        "q3": "fragile items double boxed",
-    }
-    rows = [{"_id": id, "text": text} for id, text in asked.items()]
+    asked = ("box arrived crushed", "how long are keys stored", "fragile items double boxed")
+    rows = [{"_id": f"q{at}", "text": text} for at, text in enumerate(asked, 1)]
     (folder / "queries.jsonl").write_text("\n".join(map(json.dumps, rows)))
     (folder / "qrels" / "test.tsv").write_text(
         "query-id\tcorpus-id\tscore\nq1\tcrushed:0-80\t1\nq2\tkeys:0-80\t1\nq3\tfragile:0-80\t1\n"
@@ -402,9 +370,8 @@ def test_each_route_has_the_prices_of_its_own_model_of_the_day_it_was_begun(
     assert stored() == {"hyde": [20.0, 40.0], "hyde@a": [1.0, 2.0], "hyde@b": [None, None]}
     engine.settings = Settings(home=tmp_path, models=own, llm_price_prompt=9, llm_price_completion=9)
     then = stored()
-    assert call("eval", beir, "--routes", routes, "--out", out, "--max-failed", "1")[0] == 0, (
-        "resumed, not asked again"
-    )
+    resumed = call("eval", beir, "--routes", routes, "--out", out, "--max-failed", "1")
+    assert resumed[0] == 0, "nothing is asked again"
     assert stored() == then
 
 
@@ -417,41 +384,15 @@ def test_eval_json_has_the_promised_shape(beir, call, tmp_path):
     Draft202012Validator(json.loads(schemas.document("metrics"))).validate(figures)
     assert (figures["dataset"], figures["queries"], figures["warnings"]) == ("tiny", 3, [])
     for name, row in figures["routes"].items():
-        assert {
-            "ndcg@10",
-            "recall@10",
-            "recall@100",
-            "mrr@10",
-            "map",
-            "p50_ms",
-            "p95_ms",
-            "unjudged@10",
-            "failed",
-            "ci95",
-        } <= row.keys()
+        assert set(ROW.split()) <= row.keys()
         assert row["ci95"]["ndcg@10"][0] <= row["ndcg@10"] <= row["ci95"]["ndcg@10"][1]
         if name != "bm25":
             assert {"delta", "p", "p_holm"} <= row["vs_baseline"]["map"].keys()
     assert figures["routes"]["bm25"]["mrr@10"] == 1.0
     assert figures["routes"]["hyde"]["llm_calls"] == 3
     assert json.loads((out / "metrics.json").read_text()) == figures
-    assert {file.name for file in out.iterdir()} >= {
-        "metrics.json",
-        "bm25.run",
-        "dense.run",
-        "hyde.run",
-        "qrels.txt",
-        "latency.json",
-        "report.html",
-    }
-
-
-def test_eval_and_ask_find_the_same(beir, call, tmp_path):
-    call("eval", beir, "--routes", "hybrid_rrf", "--out", tmp_path / "out", "--json")
-    asked = call("ask", "box arrived crushed", "--corpus", "tiny", "--routes", "hybrid_rrf", "--json")[1]
-    hits = [hit["id"] for hit in json.loads(asked)["results"][0]["hits"]]
-    lines = [line.split() for line in (tmp_path / "out" / "hybrid_rrf.run").read_text().splitlines()]
-    assert [line[2] for line in lines if line[0] == "q1"] == hits
+    files = "metrics.json bm25.run dense.run hyde.run qrels.txt latency.json report.html"
+    assert {file.name for file in out.iterdir()} >= set(files.split())
 
 
 def test_eval_goes_on_and_refuses_to_mix(beir, call, tmp_path, engine, monkeypatch):
@@ -480,9 +421,7 @@ def test_eval_measures_answers_without_a_model(beir, call, tmp_path, engine):
     assert (figures["queries"], figures["labelled"]) == (4, 3)
     assert figures["answering"]["by"] == "extract"
     for row in figures["routes"].values():
-        assert {"n", "answered", "abstained", "correct", "supported_accuracy", "ci95"} <= row[
-            "answers"
-        ].keys()
+        assert row["answers"].keys() >= {"n", "answered", "abstained", "correct", "ci95"}
         assert row["supported_accuracy"] == row["answers"]["supported_accuracy"]
     lines = (out / "answers.jsonl").read_text().splitlines()
     assert len(lines) == sum(row["answers"]["n"] for row in figures["routes"].values()) == 8
@@ -580,14 +519,9 @@ def environment(tmp_path):
     return {**os.environ, "ROUTESCOPE_HOME": str(tmp_path), "ROUTESCOPE_MODELS_DIR": str(tmp_path / "models")}
 
 
-def core(tmp_path, *args):
-    return subprocess.run(
-        [sys.executable, "-m", "core", *args],
-        cwd=PROJECT,
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-    )
+def core(tmp_path, *args, **more):
+    command, env = [sys.executable, "-m", "core", *args], environment(tmp_path) | more
+    return subprocess.run(command, cwd=PROJECT, env=env, capture_output=True, text=True)
 
 
 @pytest.mark.process
@@ -607,16 +541,7 @@ def test_listing_routes_is_quick_and_needs_nothing(tmp_path):
             break
     assert (done.returncode, done.stderr) == (0, "")
     by_name = {route["name"]: route for route in json.loads(done.stdout)["routes"]}
-    assert by_name["bm25"].keys() >= {
-        "name",
-        "title",
-        "family",
-        "needs",
-        "available",
-        "why_not",
-        "parameters",
-        "paper",
-    }
+    assert by_name["bm25"].keys() >= set(ROUTE.split())
     assert by_name["bm25"]["available"]
     assert "models pull" in by_name["hyde"]["why_not"]
     assert min(ratios) < 10  # 4 to 7.5 on two machines, 8.4 beside other work; 0.6 s on a quiet one
@@ -635,10 +560,8 @@ def empty_home(tmp_path, monkeypatch):
 
 def test_lists_are_there_before_anything_is_built(empty_home, call):
     corpora = json.loads(call("corpora", "--json")[1])["corpora"]
-    assert {(one["name"], one["state"]) for one in corpora} >= {
-        ("support", "not built"),
-        ("pydocs", "not built"),
-    }
+    states = {one["name"]: one["state"] for one in corpora}
+    assert (states["support"], states["pydocs"]) == ("not built", "not built")
     models = json.loads(call("models", "--json")[1])
     assert [model["present"] for model in models["models"]] == [False] * 3
     code, out, err = call("ask", "x", "--routes", "bm25", "--corpus", "pydocs")
@@ -654,29 +577,11 @@ def test_documents_that_come_with_the_program_are_indexed_when_they_are_asked(em
 
 @pytest.mark.process
 def test_the_doctor_says_what_to_do_and_tells_no_secret(tmp_path):
-    env = {
-        **environment(tmp_path),
-        "ROUTESCOPE_LLM_API_KEY": "sk-very-secret",
-        "ROUTESCOPE_LLM_BASE_URL": "http://127.0.0.1:9/v1",
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "core", "doctor", "--quick", "--json"],
-        cwd=PROJECT,
-        env=env,
-        capture_output=True,
-        text=True,
-    )
+    secret = {"ROUTESCOPE_LLM_API_KEY": "sk-very-secret", "ROUTESCOPE_LLM_BASE_URL": "http://127.0.0.1:9/v1"}
+    done = core(tmp_path, "doctor", "--quick", "--json", **secret)
     checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
     assert done.returncode == 0
-    assert {
-        "python",
-        "packages",
-        "documents",
-        "sessions",
-        "disk for home",
-        "corpus support",
-        "browser for tests",
-    } <= checks.keys()
+    assert {"python", "sessions", "disk for home", "corpus support", "browser for tests"} <= checks.keys()
     assert "index support" in checks["corpus support"]["fix"]
     assert "sk-very-secret" not in done.stdout + done.stderr
 

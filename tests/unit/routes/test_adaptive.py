@@ -225,10 +225,6 @@ def test_what_decided_is_recorded(tmp_path):
         assert sum(feature.part for feature in found.weighed) == pytest.approx(np.log(one / other))
     assert found.details["trained"] == SHIPPED.source
     assert not llm.requests
-
-
-def test_a_follow_up_goes_where_the_file_says(tmp_path):
-    result, _ = ask(tmp_path, "What do I do now?", history=TALK)
     chosen = of(result, "choose the route")
     assert chosen.decision == SHIPPED.routes["conversational"][0].route
     assert chosen.ways[-1] == DEFAULT_ROUTE
@@ -330,11 +326,6 @@ def test_the_choice_can_be_forced_both_ways(tmp_path):
     assert "choose the route" in own("adaptive")
     with pytest.raises(BadInput, match="expected one of dense, bm25, rerank"):
         dispatch.turned("hyde")
-
-
-def test_a_preset_of_the_time_with_classifiers_is_one_clear_error():
-    with pytest.raises(BadInput, match="route adaptive has no parameter 'classifier'; it has: llm, embedder"):
-        routes()["adaptive"].settle({"classifier": "rules"})
 
 
 def test_the_routes_shipped_are_there():

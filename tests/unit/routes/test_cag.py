@@ -13,15 +13,14 @@ from core.engine.availability import missing, why_not
 from core.engine.request import Request
 from core.routes.registry import routes
 from core.steps.full_context import RESERVED, estimate, too_long
+from tests.asking import ask
 from tests.fakes import TEXTS, FakeEngine, HashEmbedder, ScriptedLLM
 
 QUESTION = Query("What do I do with a crushed box?")
 
 
-def run(tmp_path, reply="Take photos [3]. Report it within 48 hours [3][1].", texts=TEXTS, **settings):
-    llm = ScriptedLLM({"answer": reply})
-    engine = FakeEngine(tmp_path, llm=llm, texts=texts, **settings)
-    return engine.ask(Request(QUESTION, "tiny", ("cag",))).results[0], llm
+def run(tmp_path, reply="Take photos [3]. Report it within 48 hours [3][1].", **options):
+    return ask(tmp_path, "cag", QUESTION, {"answer": reply}, options=options)
 
 
 def test_every_passage_comes_first_in_order_and_the_question_last(tmp_path):

@@ -7,9 +7,9 @@ import pytest
 from core.analysis.passage_trace import PassageTrace
 from core.backends.grep import patterns
 from core.backends.terms import Analyzer
-from core.domain.types import Query
-from core.engine.request import Request
-from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
+from tests import asking
+from tests.asking import spans
+from tests.fakes import TEXTS
 
 QUESTION = "Why does my parcel wait at the border?"
 
@@ -20,20 +20,15 @@ def written(*pairs):
 
 def ask(tmp_path, *replies, **parameters):
     left = list(replies)
-    llm = ScriptedLLM({"write-patterns": lambda _: left.pop(0) if len(left) > 1 else left[0]})
-    request = Request(Query(QUESTION), "tiny", ("grep_model",), {"grep_model": parameters})
-    return FakeEngine(tmp_path, llm=llm).ask(request).results[0], llm
-
-
-def of(result, name):
-    return [span for span in result.spans if span.name == name]
+    write = {"write-patterns": lambda _: left.pop(0) if len(left) > 1 else left[0]}
+    return asking.ask(tmp_path, "grep_model", QUESTION, write, **parameters)
 
 
 def test_the_model_sees_counts_and_no_passage_and_writes_again_once(tmp_path):
     first = written(("word", "customs"), ("beginning", "border"), ("phrase", "business day"))
     result, llm = ask(tmp_path, first, written(("beginning", "invoic")))
     counts = {"customs": 1, "border*": 0, "business day": 2}  # counted by hand in TEXTS
-    assert of(result, "count matches")[0].output.value == counts
+    assert spans(result, "count matches")[0].output.value == counts
     assert [request.prompt for request in llm.requests] == ["write-patterns/1"] * 2
     told = llm.requests[1].messages[-1].content
     assert told.endswith("Patterns tried: customs: 1\nborder*: 0\nbusiness day: 2")
@@ -48,7 +43,7 @@ def test_unusable_replies_leave_what_was_tried_or_the_question_and_are_noted(tmp
     result, llm = ask(tmp_path, bad)
     assert (result.status, len(llm.requests)) == ("ok", 4)
     own = [str(one) for one in patterns(QUESTION, Analyzer("none"))]
-    first, second = of(result, "write patterns")
+    first, second = spans(result, "write patterns")
     assert first.output.texts == (", ".join(own),)
     assert "note" in first.attributes
     assert "note" in second.attributes
@@ -65,7 +60,7 @@ def test_an_expression_is_a_text(tmp_path, text):
 def test_it_writes_no_more_patterns_than_allowed(tmp_path):
     many = written(*(("word", f"word{n}") for n in range(20)), ("word", "customs"))
     result, _ = ask(tmp_path, many, patterns=3)
-    assert of(result, "write patterns")[0].output.texts == ("word0, word1, word2",)
+    assert spans(result, "write patterns")[0].output.texts == ("word0, word1, word2",)
     assert result.hits == ()
     fate = PassageTrace(result).fate("customs:0-80", 10)
     assert (fate.kind, fate.step.name) == ("never retrieved", "grep the source text")

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.domain.types import Hit, Passage, Query
-from core.engine.request import Request
+from core.domain.types import Hit, Passage
 from core.steps.iterate import collect
 from core.steps.linked_names import CHARACTERS, WORDS, names
-from tests.fakes import FakeEngine, ScriptedLLM
+from tests import asking
+from tests.asking import ids, outputs
 
 QUESTION = "Which bus goes where the spring conference takes place?"
 TEXTS = {
@@ -20,32 +20,10 @@ TEXTS = {
 TITLES = {"bus": "Grand Quay (Lindow)", "town": "Lindow", "hotel": "Spring conference"}
 
 
-def ask(
-    tmp_path,
-    question=QUESTION,
-    replies=None,
-    texts=TEXTS,
-    titles=TITLES,
-    limits=None,
-    answers="none",
-    forced=None,
-    **parameters,
-):
-    llm = ScriptedLLM(replies or {})
-    engine = FakeEngine(tmp_path, llm=llm, texts=texts, titles=titles, **(limits or {}))
-    request = Request(
-        Query(question),
-        "tiny",
-        ("iterative",),
-        {"iterative": parameters},
-        answers=answers,
-        forced=forced or {},
+def ask(tmp_path, question=QUESTION, replies=None, texts=TEXTS, titles=TITLES, **more):
+    return asking.ask(
+        tmp_path, "iterative", question, replies, options={"texts": texts, "titles": titles}, **more
     )
-    return engine.ask(request).results[0], llm, engine
-
-
-def outputs(result, name):
-    return [span.output for span in result.spans if span.name == name]
 
 
 def searched(result):
@@ -76,7 +54,7 @@ def test_collecting_keeps_order_and_caps(before, found, each, keep):
 
 
 def test_a_name_that_a_passage_mentions_is_looked_up_and_its_passage_found(tmp_path):
-    result, llm, _ = ask(tmp_path, each=1, lead=1)
+    result, llm = ask(tmp_path, each=1, lead=1)
     assert (result.status, result.error) == ("ok", None)
     assert decisions(result)[:2] == ["go on", "look up"]
     first = outputs(result, "find a name to look up")[0]
@@ -84,7 +62,7 @@ def test_a_name_that_a_passage_mentions_is_looked_up_and_its_passage_found(tmp_p
     assert {one["name"] for one in first.details["names"]} >= {"Grand Quay"}
     assert searched(result)[0] == QUESTION
     assert searched(result)[1] == first.text
-    assert "bus:0-90" in [hit.passage.id for hit in result.hits[:3]]
+    assert "bus:0-90" in ids(result)[:3]
     assert not llm.requests, "no model is asked"
 
 
@@ -106,7 +84,7 @@ def test_a_title_names_what_is_beside_its_colon_or_the_identifier_it_begins_with
         "hotel:0-90": f"The spring conference takes place in the {name}, opened by the mayor.",
         "bus:0-90": f"Boats to {name} stop every hour.",
     }
-    result, _, _ = ask(tmp_path, texts=texts, titles=TITLES | {"bus": title}, threshold=0.0, steps=1)
+    result, _ = ask(tmp_path, texts=texts, titles=TITLES | {"bus": title}, threshold=0.0, steps=1)
     (missing,) = outputs(result, "find a name to look up")
     matches = {one["match"] for one in missing.details["names"] if one["about"] == "bus:0-90"}
     assert (1.0 in matches) == about
@@ -120,13 +98,13 @@ def test_what_many_documents_are_called_is_no_name(tmp_path, bearers, looked_up)
         **{f"stop{n}:0-90": f"Timetable number {n} of the boats." for n in numbers},
     }
     titles = TITLES | {f"stop{n}": f"Timetable: boats of pier {n}" for n in numbers}
-    result, _, _ = ask(tmp_path, texts=texts, titles=titles, threshold=0.0, steps=1)
+    result, _ = ask(tmp_path, texts=texts, titles=titles, threshold=0.0, steps=1)
     (missing,) = outputs(result, "find a name to look up")
     assert ("Timetable" in {one["name"] for one in missing.details["names"]}) == looked_up
 
 
 def test_where_nothing_is_missing_the_ranking_is_that_of_the_question(tmp_path):
-    result, _, _ = ask(tmp_path, threshold=1.0)
+    result, _ = ask(tmp_path, threshold=1.0)
     assert decisions(result) == ["go on", "nothing missing"]
     assert len(searched(result)) == 1
     fused = next(span for span in result.spans if span.name == "fuse by normalised scores")
@@ -136,14 +114,12 @@ def test_where_nothing_is_missing_the_ranking_is_that_of_the_question(tmp_path):
 @pytest.mark.parametrize(("forced", "searches"), [("nothing missing", 1), ("look up", 2)])
 def test_the_look_up_can_be_forced_either_way(tmp_path, forced, searches):
     threshold = 0.0 if forced == "nothing missing" else 1.0
-    result, _, _ = ask(
-        tmp_path, forced={"find a name to look up": forced}, threshold=threshold, steps=1, each=1
-    )
+    result, _ = ask(tmp_path, forced={"find a name to look up": forced}, threshold=threshold, steps=1, each=1)
     assert len(searched(result)) == searches
 
 
 def test_the_models_letter_chooses_among_the_names(tmp_path):
-    result, llm, _ = ask(tmp_path, replies={"choose-name": "B"}, chooser="model", each=1, steps=1)
+    result, llm = ask(tmp_path, replies={"choose-name": "B"}, chooser="model", each=1, steps=1)
     (chosen,) = outputs(result, "choose the name to look up")
     assert chosen.decision == "another name"
     (request,) = llm.requests
@@ -154,7 +130,7 @@ def test_the_models_letter_chooses_among_the_names(tmp_path):
 
 def test_a_passage_cannot_break_the_sentence_that_tells_of_it(tmp_path):
     texts = TEXTS | {"odd:0-90": 'The spring conference takes place in the "{0} {x} hotel" for a bus.'}
-    result, _, _ = ask(tmp_path, texts=texts)
+    result, _ = ask(tmp_path, texts=texts)
     assert (result.status, result.error) == ("ok", None)
 
 

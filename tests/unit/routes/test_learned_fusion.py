@@ -108,14 +108,6 @@ def test_the_truth_is_recovered(fitted):
     assert against["hybrid_linear"]["verdict"] == against["bm25"]["verdict"] == "better"
 
 
-@pytest.mark.slow
-def test_where_nothing_is_to_be_learned_no_difference_is_shown(two_strengths):
-    """Lists that count the same: equal weights are right, and fitting cannot beat them."""
-    even = synthetic(seed=11, true=((4.0, 0.0, 0.0), (4.0, 0.0, 0.0)))
-    found = learn.learned(even, "even", ("bm25", "dense"), list(even.lists))
-    assert found.made["out of fold"]["against"]["hybrid_linear"]["verdict"] == "no difference shown"
-
-
 def test_it_is_scikit_learns_regression(material):
     found = pairs(material, list(material.lists), ("bm25", "dense"))
     rows = np.arange(len(found.passages))
@@ -189,17 +181,8 @@ def test_noise_is_worth_nothing_out_of_fold(two_strengths):
 )
 def test_too_few_labels_are_refused_with_the_numbers(questions, relevant, lists, said):
     assert re.search(said, learn.refusal(questions, relevant, lists))
-
-
-def test_enough_labels_are_not_refused():
     assert learn.refusal(LEAST_QUESTIONS, LEAST_RELEVANT, 3) is None
     assert learn.refusal(LEAST_QUESTIONS, 120, 4) is None
-
-
-def test_few_labels_refuse_to_be_fitted():
-    few = synthetic(count=30)
-    with pytest.raises(BadInput, match="30 labelled questions"):
-        learn.learned(few, "few", ("bm25", "dense"), list(few.lists))
 
 
 def test_pairs_count_what_is_judged_and_what_is_not(material):
@@ -211,20 +194,14 @@ def test_pairs_count_what_is_judged_and_what_is_not(material):
     changed = replace(material, labelled=labelled)
     found = pairs(changed, ["q0"], ("bm25", "dense"))
     assert [p for p, good in zip(found.passages, found.relevant, strict=True) if good] == ["q0-1"]
+    own = replace(changed, labelled=replace(material.labelled, drop_self=True))
+    assert [id for id, _ in own.scored("q0", ranked({"q0": 3, "other": 2}))] == ["other"]
     there = counts(changed, found)
     assert (there.questions, there.relevant, there.labelled) == (1, 1, 2)
     assert (there.passages, there.unjudged) == (40, 38)
     said = fusion_weights.labels(there)
     assert "1 are in no list" in said
     assert "38 of the found passages are unjudged and count as not relevant" in said
-
-
-def test_a_questions_own_passage_is_no_result(material):
-    own = replace(material.labelled, drop_self=True)
-    ranking = ranked({"q0": 3, "other": 2})
-    changed = replace(material, labelled=own, lists={"q0": {"bm25": ranking, "dense": ranking}})
-    assert set(pairs(changed, ["q0"], ("bm25", "dense")).passages) == {"other"}
-    assert [id for id, _ in changed.scored("q0", ranking)] == ["other"]
 
 
 def test_it_is_compared_with_what_the_routes_do(material):
@@ -298,14 +275,6 @@ def test_the_fusion_of_a_stored_run_can_be_tried_again(tmp_path):
         assert doubled[id] == pytest.approx((2 * some[0], *some[1:]))
 
 
-def test_weights_of_another_state_are_used_and_told(tmp_path):
-    engine = FakeEngine(tmp_path)
-    files.write(tmp_path, some_weights(fingerprint="earlier"))
-    result = engine.ask(Request(Query("send a box"), "tiny", ("learned_fusion",))).results[0]
-    assert result.status == "ok"
-    assert "another state of the corpus" in result.spans[-1].attributes["note"]
-
-
 def test_candidates_cut_and_change_no_score(tmp_path):
     engine = FakeEngine(tmp_path)
 
@@ -330,6 +299,8 @@ def test_without_weights_it_is_unavailable_with_the_way_to_get_some(tmp_path, mo
     assert "the fitted weights some of tiny need token vectors" in missing(engine, "tiny")[Need.WEIGHTS]
     files.write(tmp_path, replace(some_weights(name="plain"), lists=("bm25",), weights=((1.0, 1.0, 1.0),)))
     assert Need.WEIGHTS not in missing(engine, "tiny"), "the newest need nothing"
+    used = engine.ask(Request(Query("send"), "tiny", ("learned_fusion",))).results[0]
+    assert "another state of the corpus" in used.spans[-1].attributes["note"]
     parameters = {"learned_fusion": {"weights": "../../etc/passwd"}}
     refused = engine.ask(Request(Query("send"), "tiny", ("learned_fusion",), parameters)).results[0]
     assert refused.status == "failed"

@@ -3,9 +3,9 @@
 import pytest
 
 from core.domain.types import Query, Turn
-from core.engine.request import Request
 from core.steps.gate import STRANGE, choose
-from tests.fakes import FakeEngine, ScriptedLLM
+from tests import asking
+from tests.asking import ids, prompts, span
 
 REPLIES = {
     "rewrite": "what to do when a box arrived crushed",
@@ -40,36 +40,24 @@ def test_the_first_rule_that_holds_chooses(text, history, nearest, transformatio
 
 
 def ask(tmp_path, query, **parameters):
-    llm = ScriptedLLM(REPLIES)
-    run = FakeEngine(tmp_path, llm=llm).ask(
-        Request(query, "tiny", ("multistage",), {"multistage": parameters})
-    )
-    return run.results[0], [request.prompt.split("/")[0] for request in llm.requests]
+    result, llm = asking.ask(tmp_path, "multistage", query, REPLIES, **parameters)
+    return result, [prompt.split("/")[0] for prompt in prompts(llm)]
 
 
-@pytest.mark.parametrize(
-    ("chosen", "prompts"),
-    [
-        ("none", []),
-        ("rewrite", ["rewrite"]),
-        ("decompose", ["decompose"]),
-        ("hyde", ["hyde"]),
-        ("variants", ["variants"]),
-    ],
-)
-def test_each_transformation_is_searched_and_goes_through_all_stages(tmp_path, chosen, prompts):
+@pytest.mark.parametrize("chosen", ["none", "rewrite", "decompose", "hyde", "variants"])
+def test_each_transformation_is_searched_and_goes_through_all_stages(tmp_path, chosen):
     query = Query("My box arrived crushed", (Turn("user", "Hello"),) if chosen == "rewrite" else ())
     result, asked = ask(tmp_path, query, transformation=chosen)
     assert (result.status, result.error) == ("ok", None)
-    assert asked == prompts
-    top = [span.name for span in result.spans if span.parent is None]
+    assert asked == ([] if chosen == "none" else [chosen])
+    top = [one.name for one in result.spans if one.parent is None]
     assert [name for name in top if name in STAGES] == STAGES
     assert result.hits[0].passage.id == "crushed:0-80"
 
 
 def test_automatic_says_what_it_chose_and_why(tmp_path):
     result, asked = ask(tmp_path, Query("What does error PX-4021 mean?"))
-    analysis = next(span for span in result.spans if span.name == "analyse the question")
+    analysis = span(result, "analyse the question")
     assert analysis.output.decision == "none"
     assert "PX-4021" in analysis.output.why
     assert asked == []
@@ -80,10 +68,9 @@ def test_diversity_reorders_by_place_and_lambda_one_changes_nothing(tmp_path):
     straight, diverse = (
         ask(tmp_path / str(lam), asked, transformation="none", lam=lam)[0] for lam in (1.0, 0.5)
     )
-    kept = next(span for span in straight.spans if span.name == "drop near-duplicates")
-    before = [id for id, _ in kept.hits]
-    assert [hit.passage.id for hit in straight.hits] == before
-    after = [hit.passage.id for hit in diverse.hits]
+    before = [id for id, _ in span(straight, "drop near-duplicates").hits]
+    assert ids(straight) == before
+    after = ids(diverse)
     assert after[0] == before[0], "the best has nothing before it to be like"
     assert after != before
     assert sorted(after) == sorted(before)

@@ -5,9 +5,8 @@ import json
 import pytest
 
 from core.analysis.passage_trace import PassageTrace
-from core.domain.types import Query
-from core.engine.request import Request
-from tests.fakes import FakeEngine, ScriptedLLM
+from tests import asking
+from tests.asking import spans
 
 QUESTION = "Which bus goes to the spring conference?"
 TEXTS = {
@@ -28,14 +27,16 @@ def ask(tmp_path, *chosen, llm=None, texts=TEXTS, limits=None, answers="none", *
         "choose-file": {"A": 0.8, "B": 0.2},
         "choose-tool": lambda _: left.pop(0) if len(left) > 1 else left[0],
     }
-    model = ScriptedLLM(replies | (llm or {}))
-    engine = FakeEngine(tmp_path, llm=model, texts=texts, **(limits or {}))
-    request = Request(Query(QUESTION), "tiny", ("read_files",), {"read_files": parameters}, answers=answers)
-    return engine.ask(request).results[0], model
-
-
-def of(result, name):
-    return [span for span in result.spans if span.name == name]
+    options = {"texts": texts, **(limits or {})}
+    return asking.ask(
+        tmp_path,
+        "read_files",
+        QUESTION,
+        replies | (llm or {}),
+        options=options,
+        answers=answers,
+        **parameters,
+    )
 
 
 def ends(result):
@@ -44,7 +45,7 @@ def ends(result):
 
 
 def read(result):
-    return [id for span in of(result, "read a range of a file") for id, _ in span.hits]
+    return [id for span in spans(result, "read a range of a file") for id, _ in span.hits]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,7 @@ def test_the_script_needs_no_model_and_is_exact(tmp_path):
     again, _ = ask(tmp_path / "b", "", chooser="script", tools="grep", length=1, steps=4)
     assert (first.status, model.requests) == ("ok", [])
     assert read(first) == read(again)
-    (query, *_) = of(first, "write the next query")
+    (query, *_) = spans(first, "write the next query")
     assert "harbour" in query.output.texts[0].split(), "a word that another passage has"
     assert "bus.md:0-40" in read(first), "the second hop"
 

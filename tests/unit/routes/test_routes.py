@@ -107,14 +107,6 @@ def test_it_declares_whether_it_searches_by_bm25(without_bm25, name):
     assert (result.status, result.error) == wanted
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ALL)
-def test_it_repeats_itself(ask, name):
-    [first], [second] = ask(name), ask(name)
-    assert first.hits == second.hits
-    assert [s.name for s in first.spans] == [s.name for s in second.spans]
-
-
 @pytest.mark.parametrize("name", ALL)
 def test_an_empty_corpus_is_no_failure(ask, name):
     [result] = ask(name, texts={})

@@ -9,35 +9,22 @@ from hypothesis import strategies as st
 from core.analysis.searches import rewrites
 from core.backends.base import Completion, TokenLogprob
 from core.backends.prompting.replies import DIGITS, odds
-from core.domain.types import Query
-from core.engine.request import Request
 from core.steps.reflect import next_round
 from core.steps.transform import shared
-from tests.fakes import FakeEngine, ScriptedLLM
+from tests import asking
+from tests.asking import outputs, prompts
+from tests.fakes import TEXTS
 
 QUESTION = "My box arrived crushed"
 GOOD = "photos of all six sides"
 
 
-def ask(
-    tmp_path, replies, question=QUESTION, texts=None, answers=(), settings=None, forced=None, **parameters
-):
-    llm = ScriptedLLM({"reformulate": "photos and report within 48 hours", **replies})
-    options = {} if texts is None else {"texts": texts}
-    engine = FakeEngine(tmp_path, llm=llm, **options, **(settings or {}))
-    request = Request(
-        Query(question),
-        "tiny",
-        ("self_reflective",),
-        {"self_reflective": parameters},
-        forced=forced or {},
-        **dict(answers),
+def ask(tmp_path, replies, question=QUESTION, texts=TEXTS, answers="none", settings=None, **more):
+    replies = {"reformulate": "photos and report within 48 hours", **replies}
+    options = {"texts": texts, **(settings or {})}
+    return asking.ask(
+        tmp_path, "self_reflective", question, replies, options=options, answers=answers, **more
     )
-    return engine.ask(request).results[0], llm
-
-
-def output(result, name):
-    return [span.output for span in result.spans if span.name == name]
 
 
 def sure(share):
@@ -100,17 +87,17 @@ def test_what_follows_a_round_by_its_definition(score, before, number, threshold
 def test_a_round_that_holds_the_answer_is_enough_and_stays_as_it_was_found(tmp_path):
     result, llm = ask(tmp_path, {"evidence": sure(0.75)})
     assert (result.status, result.error) == ("ok", None)
-    (round_,) = output(result, "reflect on the round")
+    (round_,) = outputs(result, "reflect on the round")
     assert (round_.decision, round_.score) == ("enough", pytest.approx(0.75))
     assert round_.why == "P(Yes) 0.75 is at least 0.58: good enough"
-    assert [request.prompt for request in llm.requests] == ["evidence/1"]
+    assert prompts(llm) == ["evidence/1"]
     fused = next(span for span in result.spans if span.name == "fuse by reciprocal rank")
     assert [id for id, _ in fused.hits] == [hit.passage.id for hit in result.hits]
 
 
 def test_an_answer_does_not_ask_again_what_the_round_asked(tmp_path):
     replies = {"evidence": sure(0.75), "answer": "Take photos [1]."}
-    _, llm = ask(tmp_path, replies, answers={"answers": "all"}.items())
+    _, llm = ask(tmp_path, replies, answers="all")
     assert len({one.messages for one in llm.requests if one.prompt == "evidence/1"}) == 1
 
 
@@ -119,12 +106,12 @@ def test_where_the_answer_is_missing_another_query_is_searched_and_the_better_ro
         return sure(0.9) if GOOD in request.messages[-1].content else sure(0.1)
 
     result, llm = ask(tmp_path, {"evidence": evidence}, "How long does it take", graded=1)
-    first, second = output(result, "reflect on the round")
+    first, second = outputs(result, "reflect on the round")
     assert (first.decision, second.decision) == ("try again", "enough")
     told = next(r for r in llm.requests if r.prompt == "reformulate/2").messages[-1].content
     assert told.startswith("<passage 1>")
     assert "- How long does it take" in told
-    (kept,) = output(result, "keep the best round")
+    (kept,) = outputs(result, "keep the best round")
     assert kept.decision == "round 2 of 2"
     assert result.hits[0].passage.id == "crushed:0-80"
     assert [one.texts for _, one in rewrites(result)] == [("photos and report within 48 hours",)]
@@ -135,7 +122,7 @@ def test_the_first_round_is_kept_where_the_second_is_worse(tmp_path):
         return sure(0.1) if GOOD in request.messages[-1].content else sure(0.2)
 
     result, _ = ask(tmp_path, {"evidence": evidence}, "Express shipping", graded=1)
-    (kept,) = output(result, "keep the best round")
+    (kept,) = outputs(result, "keep the best round")
     assert (kept.decision, kept.reason) == ("round 1 of 2", "no gain")
     assert result.hits[0].passage.id == "express:0-80"
     assert "crushed:0-80" in [hit.passage.id for hit in result.hits]
@@ -164,10 +151,10 @@ def test_each_other_reason_to_stop(tmp_path):
         replies, parameters = given_
         replies = {**poor, "reformulate": lambda r: f"round {len(r.messages[-1].content)}", **replies}
         result, _ = ask(tmp_path, replies, **parameters)
-        assert output(result, "keep the best round")[0].reason == reason
+        assert outputs(result, "keep the best round")[0].reason == reason
         assert result.hits
     result, llm = ask(tmp_path, poor, texts={})
-    assert output(result, "keep the best round")[0].reason == "nothing found"
+    assert outputs(result, "keep the best round")[0].reason == "nothing found"
     assert not llm.requests
 
 
@@ -177,7 +164,7 @@ def test_a_spent_budget_stops_the_search_and_keeps_what_was_found(tmp_path, call
         tmp_path,
         {"evidence": sure(0.2), "reformulate": "customs invoice"},
         settings={"route_max_calls": calls},
-        answers={"answers": "all"}.items(),
+        answers="all",
     )
     assert result.status == "ok"
     assert result.hits
@@ -187,7 +174,7 @@ def test_a_spent_budget_stops_the_search_and_keeps_what_was_found(tmp_path, call
 def test_a_round_can_be_forced_either_way(tmp_path, share, forced, searches):
     result, _ = ask(tmp_path, {"evidence": sure(share)}, forced={"reflect on the round": forced})
     assert sum(span.name == "fuse by reciprocal rank" for span in result.spans) >= searches
-    assert len(output(result, "reflect on the round")) == searches
+    assert len(outputs(result, "reflect on the round")) == searches
     assert result.hits
 
 
@@ -206,7 +193,7 @@ def test_the_rounds_never_exceed_their_cap(tmp_path_factory, shares, rounds):
         threshold=1,
     )
     assert result.status == "ok"
-    assert 1 <= len(output(result, "reflect on the round")) <= rounds
+    assert 1 <= len(outputs(result, "reflect on the round")) <= rounds
     assert sum(request.prompt == "reformulate/2" for request in llm.requests) < rounds
 
 

@@ -3,20 +3,18 @@
 import pytest
 
 from core.domain.types import Query
-from core.engine.request import Request
-from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
+from tests.asking import ask, ids, prompts, span
+from tests.fakes import TEXTS
 
 QUESTION = Query("What do I do with a crushed box?")
 LONG = {f"long{n}:0-9": "box " * 400 for n in range(20)}
 
 
 def run(tmp_path, odds, texts=TEXTS, **parameters):
-    llm = ScriptedLLM({"evidence": odds, "answer": "Take photos [2]."})
-    request = Request(QUESTION, "tiny", ("self_route",), {"self_route": parameters})
-    result = FakeEngine(tmp_path, llm=llm, texts=texts).ask(request).results[0]
+    replies = {"evidence": odds, "answer": "Take photos [2]."}
+    result, llm = ask(tmp_path, "self_route", QUESTION, replies, options={"texts": texts}, **parameters)
     assert (result.status, result.error) == ("ok", None)
-    decided = next(span.output for span in result.spans if span.name == "is what was found enough")
-    return result, decided, llm
+    return result, span(result, "is what was found enough").output, llm
 
 
 def test_what_was_found_is_answered_from_where_it_is_enough(tmp_path):
@@ -25,7 +23,7 @@ def test_what_was_found_is_answered_from_where_it_is_enough(tmp_path):
     assert decided.ways == ("answer from what was found", "read the whole corpus")
     assert (decided.score, decided.threshold) == (pytest.approx(0.9), pytest.approx(0.58))
     assert result.citations == (result.hits[1].passage.id,)
-    assert [request.prompt.split("/")[0] for request in llm.requests] == ["evidence", "answer"]
+    assert prompts(llm) == ["evidence/1", "answer/2"]
 
 
 def test_the_whole_corpus_is_read_where_it_is_not_and_what_is_cited_comes_first(tmp_path):
@@ -34,9 +32,9 @@ def test_the_whole_corpus_is_read_where_it_is_not_and_what_is_cited_comes_first(
     sent = llm.requests[-1].messages[-1].content
     assert all(text in sent for text in TEXTS.values())
     assert result.citations == (sorted(TEXTS)[1],)
-    ids = [hit.passage.id for hit in result.hits]
-    assert ids[0] == sorted(TEXTS)[1]
-    assert len(ids) == len(set(ids))
+    found = ids(result)
+    assert found[0] == sorted(TEXTS)[1]
+    assert len(found) == len(set(found))
 
 
 def test_a_corpus_that_does_not_fit_ends_without_an_answer(tmp_path):
@@ -45,7 +43,7 @@ def test_a_corpus_that_does_not_fit_ends_without_an_answer(tmp_path):
     assert decided.ways == ("answer from what was found", "abstain")
     assert "the model's context leaves" in decided.why
     assert result.hits
-    assert [request.prompt.split("/")[0] for request in llm.requests] == ["evidence"]
+    assert prompts(llm) == ["evidence/1"]
 
 
 def test_nothing_found_asks_whether_nothing_is_enough_of_no_model(tmp_path):

@@ -318,10 +318,7 @@ def test_web_pages_with_other_words_are_other_passages(tmp_path, monkeypatch):
     registered(monkeypatch, searches_the_web_for_snow, searches_the_web_for_rain)
     monkeypatch.setattr(FakeEngine, "web", lambda self: Snapshot(self.corpus("web"), self.embedder("web")))
     engine = FakeEngine(tmp_path, web=WEB)
-    context = engine.context
-    monkeypatch.setattr(
-        engine, "context", lambda corpus, _web, *a, **k: context(corpus, engine.web(), *a, **k)
-    )
+    with_web(monkeypatch, engine)
     names = ("searches_the_web_for_snow", "searches_the_web_for_rain")
     results = engine.ask(Request(QUESTIONS[0], "tiny", names, stored=False)).results
     for result, word in zip(results, ("snow", "rain"), strict=True):
@@ -339,10 +336,7 @@ def test_a_rejected_web_page_keeps_its_text_in_the_run(tmp_path, monkeypatch):
 
     registered(monkeypatch, looks_and_leaves)
     engine = FakeEngine(tmp_path, web=WEB)
-    context = engine.context
-    monkeypatch.setattr(
-        engine, "context", lambda corpus, _web, *a, **k: context(corpus, engine.web(), *a, **k)
-    )
+    with_web(monkeypatch, engine)
     run = engine.ask(Request(QUESTIONS[0], "tiny", ("looks_and_leaves",), stored=False))
     found = [id for span in run.results[0].spans if span.kind == "TOOL" for id, _ in span.hits]
     assert found

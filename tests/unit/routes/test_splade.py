@@ -20,14 +20,15 @@ from core.engine.availability import missing
 from core.engine.engine import Engine
 from core.engine.request import Request
 from core.steps.retrieve import MAX_RECORDED_HITS, TERMS
+from tests import asking
 from tests.fakes import TEXTS, FakeEngine, HashTerms, MemoryCorpus
 from tests.tiny import splade
 
 QUESTION = "How do I send a fragile item back within 30 days?"
 
 
-def ask(tmp_path, question=QUESTION, texts=TEXTS):
-    return FakeEngine(tmp_path, texts=texts).ask(Request(Query(question), "tiny", ("splade",))).results[0]
+def ask(tmp_path, question=QUESTION):
+    return asking.ask(tmp_path, "splade", question)[0]
 
 
 def test_hits_are_the_dense_products_best_first(tmp_path):

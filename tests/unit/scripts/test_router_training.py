@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.backends.question_classifier import DEFAULT_ROUTE, FEATURES, NO_SEARCH
+from core.backends.question_classifier import DEFAULT_ROUTE, FEATURES
 from core.corpus import catalogue
 from core.corpus.chunk import WHOLE
 from core.corpus.source import Source
@@ -71,28 +71,16 @@ def three(gain):
     return [one for name in ("a", "b", "c") for one in a_set(name, ("plain", "complex"), gain, 60, noise=0.3)]
 
 
-def test_the_coefficients_are_scikit_learns():
+@pytest.mark.parametrize("kinds", [("plain", "complex"), ("plain", "complex", "exact")])
+def test_the_coefficients_are_scikit_learns(kinds):
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
 
-    found = [one for name in ("a", "b") for one in a_set(name, ("plain", "complex", "exact"), {}, noise=1.0)]
+    found = [one for name in ("a", "b") for one in a_set(name, kinds, {}, noise=1.0)]
     values = np.array([[one.features[name] for name in FEATURES] for one in found])
     scaled = StandardScaler().fit_transform(values)  # every group is as large, so that all weigh the same
     model = LogisticRegression(C=STRENGTH, max_iter=5000, tol=1e-8).fit(scaled, [one.kind for one in found])
-    ours = fit(found, ("plain", "complex", "exact"))
-    order = [list(model.classes_).index(name) for name in ours.classes]
-    assert ours.probabilities(values) == pytest.approx(model.predict_proba(scaled)[:, order], abs=1e-3)
-
-
-def test_two_classes_are_as_good_as_several():
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.preprocessing import StandardScaler
-
-    found = [one for name in ("a", "b") for one in a_set(name, ("plain", "complex"), {}, noise=1.0)]
-    values = np.array([[one.features[name] for name in FEATURES] for one in found])
-    scaled = StandardScaler().fit_transform(values)
-    model = LogisticRegression(C=STRENGTH, max_iter=5000, tol=1e-8).fit(scaled, [one.kind for one in found])
-    ours = fit(found, ("plain", "complex"))
+    ours = fit(found, kinds)
     order = [list(model.classes_).index(name) for name in ours.classes]
     assert ours.probabilities(values) == pytest.approx(model.predict_proba(scaled)[:, order], abs=1e-3)
 
@@ -217,9 +205,13 @@ def test_mistakes_by_hand():
     assert found[1].lost == pytest.approx(-0.1)
 
 
-def test_a_set_without_values_has_no_standing():
+def test_what_cannot_be_told_or_held_out_has_no_standing():
     found = three({})
     assert against(train(found), [replace(one, values={}) for one in found[:3]]) is None
+    with pytest.raises(BadInput, match="two sets or more"):
+        check(a_set("a", ("plain",), {}))
+    with pytest.raises(BadInput, match="nothing to tell apart"):
+        fit(a_set("a", ("plain",), {}), ("plain",))
 
 
 def test_the_kind_of_a_question():
@@ -236,14 +228,6 @@ def test_few_sets_leave_some_untold():
     judged, rows, routes = report(found)
     assert {one.taken for one in judged if one.case.set == "a"} == {"plain"}
     assert (rows, routes) == ([], {"a": [], "b": []})
-
-
-def test_one_set_alone_cannot_be_held_out():
-    with pytest.raises(BadInput, match="two sets or more"):
-        check(a_set("a", ("plain",), {}))
-    assert NO_SEARCH != DEFAULT_ROUTE
-    with pytest.raises(BadInput, match="nothing to tell apart"):
-        fit(a_set("a", ("plain",), {}), ("plain",))
 
 
 def test_test_questions_are_left_alone_unless_told_otherwise(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from semantic_text_splitter import TextSplitter
 
 from core.corpus.enrichments.keys import SIZE
-from core.domain.errors import BadInput, ModelFailed, Unavailable
+from core.domain.errors import ModelFailed, Unavailable
 from core.domain.needs import Need
 from core.domain.types import Query
 from core.engine.request import Request
@@ -109,8 +109,9 @@ def test_the_span_tells_what_was_saved(tmp_path):
     ]
 
 
-def test_where_nothing_reaches_the_floor_the_passages_stay_whole_and_it_is_said(tmp_path):
-    result, _ = ask(tmp_path, floor=1)
+@pytest.mark.parametrize("parameters", [{"floor": 1}, {"how": "llm", "floor": -1}])
+def test_where_nothing_is_kept_the_passages_stay_whole_and_it_is_said(tmp_path, parameters):
+    result, _ = ask(tmp_path, {"sentences": "None."}, **parameters)
     told = span(result, "write the excerpts")
     assert told.output.excerpts == TEXTS
     assert told.output.tokens_before == told.output.tokens_after
@@ -200,12 +201,6 @@ def test_a_failed_call_keeps_its_passage_whole_and_all_failed_is_a_failure(tmp_p
     result, _ = ask(tmp_path, {"sentences": ModelFailed("the endpoint answered HTML")}, how="llm", floor=-1)
     assert result.status == "failed"
     assert "none of 3 passages could be compressed: the endpoint answered HTML" in result.error
-
-
-def test_none_for_every_passage_keeps_them_whole(tmp_path):
-    result, _ = ask(tmp_path, {"sentences": "None."}, how="llm", floor=-1)
-    assert span(result, "write the excerpts").output.excerpts == TEXTS
-    assert "stay whole" in span(result, "write the excerpts").attributes["note"]
 
 
 def test_without_a_model_only_the_models_way_is_unavailable(tmp_path):
@@ -300,8 +295,3 @@ def test_a_quote_survives_whole_or_by_its_best_sentence():
 @given(st.lists(st.sampled_from(cut(LONG)), max_size=3), st.sampled_from(cut(LONG)))
 def test_single_sentences_survive_where_they_were_kept(quotes, kept):
     assert survives(quotes, kept) is (kept in quotes)
-
-
-def test_an_unknown_way_is_bad_input(tmp_path):
-    with pytest.raises(BadInput, match="embedding, llm"):
-        ask(tmp_path, how="magic")

@@ -96,18 +96,6 @@ def test_minilm_tokens_are_the_models_last_hidden_state(tmp_path) -> None:
     assert ours.embed_passages([]) == []
 
 
-@pytest.mark.model
-def test_minilm_tokens_find_the_passage_that_answers() -> None:
-    ours = token_embedder("all-MiniLM-L6-v2", settings=Settings())
-    question = ours.embed_query("How long is an idempotency key kept?")
-    passages = ours.embed_passages(
-        ["Idempotency keys are stored for 24 hours.", "Fragile items are double boxed.", "Keys open doors."]
-    )
-    scores = many(question.vectors, [passage.vectors for passage in passages])
-    assert scores.argmax() == 0
-    assert scores[0] > scores[2] > scores[1]
-
-
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """ColBERT as Stanford publishes it, the same saved by the library, and what is no ColBERT."""

@@ -6,35 +6,30 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from core.analysis.searches import rewrites
 from core.backends.prompting.replies import reply_lines
-from core.domain.errors import BadInput, ModelFailed
+from core.domain.errors import ModelFailed
 from core.domain.types import Hit, Passage, Query
 from core.engine.request import Request
-from core.steps import POOL, Memo, Steps
+from core.steps import POOL
 from core.steps.feedback import mean_vector, overlap, spread
 from core.steps.fuse import ranks, union
-from core.steps.trace import Trace
 from core.steps.transform import different, fill_in, quoted_in, references, wording
+from tests import asking
+from tests.asking import ids, prompts, scores, spans
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 
 QUESTION = "How do I report a crushed box?"
 
 
 def ask(tmp_path, route, replies, text=QUESTION, local=True, texts=TEXTS, **parameters):
-    llm = ScriptedLLM(replies, local=local)
-    run = FakeEngine(tmp_path, llm=llm, texts=texts).ask(
-        Request(Query(text), "tiny", (route,), {route: parameters})
+    return asking.ask(
+        tmp_path, route, text, ScriptedLLM(replies, local=local), options={"texts": texts}, **parameters
     )
-    return run.results[0], llm, run
-
-
-def spans(result, name):
-    return [span for span in result.spans if span.name == name]
 
 
 def texts_searched(result):
@@ -42,8 +37,8 @@ def texts_searched(result):
 
 
 def same_hits(one, other):
-    assert [h.passage.id for h in one.hits] == [h.passage.id for h in other.hits]
-    assert [h.score for h in one.hits] == pytest.approx([h.score for h in other.hits])
+    assert ids(one) == ids(other)
+    assert list(scores(one).values()) == pytest.approx(list(scores(other).values()))
 
 
 def ranking(*pairs):
@@ -83,7 +78,6 @@ def test_wording_is_blind_to_case_punctuation_and_space_alone(one, other, same):
     assert (wording(one) == wording(other)) is same
 
 
-@settings(deadline=None)
 @given(st.text(max_size=30))
 def test_wording_settles_at_once(text):
     assert wording(wording(text)) == wording(text)
@@ -102,7 +96,7 @@ GENERAL = "What are the rules for damaged parcels?"
 
 
 def test_step_back_fuses_the_lists_of_both_questions(tmp_path):
-    result, *_ = ask(tmp_path, "step_back", {"step-back": f"1. {GENERAL}"}, weight=2.5, k=7)
+    result, _ = ask(tmp_path, "step_back", {"step-back": f"1. {GENERAL}"}, weight=2.5, k=7)
     assert texts_searched(result) == [QUESTION, GENERAL]
     corpus = FakeEngine(tmp_path).fakes["tiny"]
     expected = {}
@@ -113,25 +107,21 @@ def test_step_back_fuses_the_lists_of_both_questions(tmp_path):
         ):
             for rank, hit in enumerate(found, 1):
                 expected[hit.passage.id] = expected.get(hit.passage.id, 0) + weight / (7 + rank)
-    assert {h.passage.id: h.score for h in result.hits} == pytest.approx(expected)
+    assert scores(result) == pytest.approx(expected)
     assert [(r.before, r.texts) for _, r in rewrites(result)] == [(QUESTION, (GENERAL,))]
     assert result.basis.question == QUESTION, "the general question does not replace the one asked"
 
 
 @pytest.mark.parametrize("reply", [QUESTION, "how do I report a crushed BOX", f'"{QUESTION}"', " \n "])
 def test_step_back_says_when_there_is_nothing_more_general(tmp_path, reply):
-    result, _, _ = ask(tmp_path, "step_back", {"step-back": reply})
-    assert texts_searched(result) == [QUESTION]
+    result, _ = ask(tmp_path, "step_back", {"step-back": reply})
+    unweighted, _ = ask(tmp_path, "step_back", {"step-back": GENERAL}, weight=0)
     written = spans(result, "write a more general question")[0]
     assert "nothing more general is searched" in written.attributes["note"]
     assert written.output.texts == (QUESTION,)
-    same_hits(result, ask(tmp_path, "hybrid_rrf", {})[0])
-
-
-def test_step_back_of_weight_zero_is_plain_hybrid(tmp_path):
-    result, _, _ = ask(tmp_path, "step_back", {"step-back": GENERAL}, weight=0)
-    assert texts_searched(result) == [QUESTION]
-    same_hits(result, ask(tmp_path, "hybrid_rrf", {})[0])
+    for one in (result, unweighted):
+        assert texts_searched(one) == [QUESTION]
+        same_hits(one, ask(tmp_path, "hybrid_rrf", {})[0])
 
 
 # Union of variants.
@@ -151,7 +141,6 @@ def test_union_by_hand():
     assert union([]) == union([(), ()]) == ()
 
 
-@settings(deadline=None)
 @given(lists)
 def test_union_is_ordered_by_best_rank_then_number_of_lists_then_id(found):
     keys = {}
@@ -181,7 +170,7 @@ VARIANTS = "crushed parcel photos\nrefund inspected\nexpress shipping"
     ],
 )
 def test_multi_query_unites_what_each_text_finds(tmp_path, search, steps):
-    result, _, _ = ask(tmp_path, "multi_query", {"variants": VARIANTS}, search=search)
+    result, _ = ask(tmp_path, "multi_query", {"variants": VARIANTS}, search=search)
     assert {name: len(spans(result, name)) for name in steps} == steps
     united = spans(result, "unite the lists")[0]
     texts = [QUESTION, *VARIANTS.splitlines()]
@@ -209,14 +198,13 @@ def test_no_route_gives_more_than_two_pools(tmp_path):
         "step-back": " ".join(f"word{i}" for i in range(300, 600)),
     }
     for route in ("multi_query", "step_back"):
-        result, _, _ = ask(tmp_path, route, replies, texts=many)
+        result, _ = ask(tmp_path, route, replies, texts=many)
         assert len(result.hits) == 2 * POOL, route
 
 
 # Decomposition.
 
 
-@settings(deadline=None)
 @given(lists)
 def test_ranks_are_the_places_among_the_distinct_passages_of_each_list(found):
     for id, places in ranks(found).items():
@@ -229,37 +217,27 @@ PARTS = "What photos of a crushed box are needed?\nWithin how many hours is it r
 
 
 def test_the_best_of_each_sub_question_follows_the_questions_own_first_hits(tmp_path):
-    result, *_ = ask(tmp_path, "decompose", {"decompose": PARTS}, split_from=1, look_up=False, lead=1)
+    result, _ = ask(tmp_path, "decompose", {"decompose": PARTS}, split_from=1, look_up=False, lead=1)
     assert texts_searched(result) == [QUESTION, *PARTS.splitlines()]
     own, *parts = (
-        [h.passage.id for h in ask(tmp_path, "hybrid_rrf", {}, text=text)[0].hits]
-        for text in (QUESTION, *PARTS.splitlines())
+        ids(ask(tmp_path, "hybrid_rrf", {}, text=text)[0]) for text in (QUESTION, *PARTS.splitlines())
     )
     expected = list(dict.fromkeys((own[0], *(part[0] for part in parts), *own)))
-    assert [hit.passage.id for hit in result.hits] == expected
+    assert ids(result) == expected
     assert [r.texts for _, r in rewrites(result)] == [tuple(PARTS.splitlines())]
     assert result.basis.question == QUESTION
 
 
 @pytest.mark.parametrize(("threshold", "decision"), [(1, "split"), (3, "split"), (4, "keep"), (30, "keep")])
 def test_a_question_is_split_by_how_many_terms_it_has(tmp_path, threshold, decision):
-    result, llm, _ = ask(
-        tmp_path,
-        "decompose",
-        {"decompose": PARTS},
-        split_from=threshold,
-        text="A crushed, crushed box: report?",
-    )
-    terms = set(FakeEngine(tmp_path).fakes["tiny"].analyzer.terms("A crushed, crushed box: report?"))
+    text = "A crushed, crushed box: report?"
+    result, llm = ask(tmp_path, "decompose", {"decompose": PARTS}, text, split_from=threshold)
+    terms = set(FakeEngine(tmp_path).fakes["tiny"].analyzer.terms(text))
     outcome = spans(result, "split or keep")[0].output
     assert (outcome.decision, outcome.score, outcome.threshold) == (decision, len(terms), threshold)
     assert bool(llm.requests) is (decision == "split")
-
-
-def test_a_question_that_is_kept_is_plain_hybrid_and_asks_no_model(tmp_path):
-    result, llm, _ = ask(tmp_path, "decompose", {}, split_from=30)
-    assert not llm.requests
-    same_hits(result, ask(tmp_path, "hybrid_rrf", {})[0])
+    if decision == "keep":
+        same_hits(result, ask(tmp_path, "hybrid_rrf", {}, text)[0])
 
 
 NAMED = {
@@ -271,17 +249,15 @@ NAMED = {
 
 def test_a_name_that_a_sub_question_leads_to_is_looked_up(tmp_path):
     """The passage on the bus shares no word with "where": only the first one names the place."""
-    llm = ScriptedLLM({"decompose": "Which bus goes to the spring conference?\nWhich sale is there?"})
-    titles = {"bus": "Grand Quay (Lindow)", "hotel": "Spring conference"}
-    engine = FakeEngine(tmp_path, llm=llm, texts=NAMED, titles=titles)
-    asked = Query("Which bus goes where the spring conference takes place?")
-    result = engine.ask(Request(asked, "tiny", ("decompose",), {"decompose": {"split_from": 1, "lead": 1}}))
-    result = result.results[0]
+    replies = {"decompose": "Which bus goes to the spring conference?\nWhich sale is there?"}
+    options = {"texts": NAMED, "titles": {"bus": "Grand Quay (Lindow)", "hotel": "Spring conference"}}
+    text = "Which bus goes where the spring conference takes place?"
+    result, _ = asking.ask(tmp_path, "decompose", text, replies, options=options, split_from=1, lead=1)
     looked_up = spans(result, "find a name to look up")[0].output
     assert looked_up.decision == "look up"
     assert "Grand Quay" in looked_up.text
     assert looked_up.text in texts_searched(result)
-    assert "bus:0-90" in [hit.passage.id for hit in result.hits[:3]]
+    assert "bus:0-90" in ids(result)[:3]
 
 
 @pytest.mark.parametrize("sequential", [False, True])
@@ -296,7 +272,7 @@ def test_a_name_that_a_sub_question_leads_to_is_looked_up(tmp_path):
 )
 def test_a_decomposition_that_changes_nothing_is_said_and_is_plain_hybrid(tmp_path, reply, told, sequential):
     replies = {"decompose": reply, "decompose-steps": reply}
-    result, _, _ = ask(tmp_path, "decompose", replies, sequential=sequential, split_from=1)
+    result, _ = ask(tmp_path, "decompose", replies, sequential=sequential, split_from=1)
     split = spans(result, "split into simpler questions")[0]
     assert told in split.attributes["note"]
     assert split.output.texts == (QUESTION,)
@@ -305,7 +281,7 @@ def test_a_decomposition_that_changes_nothing_is_said_and_is_plain_hybrid(tmp_pa
 
 def test_sub_questions_differ_from_the_question_and_from_each_other_and_are_at_most_n(tmp_path):
     reply = f"{QUESTION}\n1. one thing\n2. One thing?\n3. two things\n4. three things\n5. four things"
-    result, _, _ = ask(tmp_path, "decompose", {"decompose": reply}, n=2, split_from=1, look_up=False)
+    result, _ = ask(tmp_path, "decompose", {"decompose": reply}, n=2, split_from=1, look_up=False)
     split = spans(result, "split into simpler questions")[0]
     assert split.output.texts == ("one thing", "two things")
     assert split.attributes["note"] == "the model gave 4; only the first 2 are searched"
@@ -329,7 +305,7 @@ def test_steps_are_filled_in_with_the_answers_to_earlier_ones(tmp_path):
         "decompose-steps": STEPS,
         "short-answer": lambda r: "six sides" if "What photos" in r.messages[-1].content else "not stated",
     }
-    result, llm, _ = ask(tmp_path, "decompose", replies, sequential=True, split_from=1, look_up=False)
+    result, llm = ask(tmp_path, "decompose", replies, sequential=True, split_from=1, look_up=False)
     assert texts_searched(result) == [
         QUESTION,
         "What photos of a crushed box are needed?",
@@ -346,14 +322,15 @@ def test_steps_are_filled_in_with_the_answers_to_earlier_ones(tmp_path):
         ("Who pays for #1?", ("Who pays for six sides?",)),
         ("Is express better than #2?", ("Is express better than?",)),
     ]
-    prompts = [request.prompt for request in llm.requests]
-    assert prompts == ["decompose-steps/2", "short-answer/2", "short-answer/2"], "the last needs no answer"
+    assert prompts(llm) == ["decompose-steps/2", "short-answer/2", "short-answer/2"], (
+        "the last needs no answer"
+    )
 
 
 def test_an_answer_that_no_passage_has_is_asked_for_again_and_left_out(tmp_path):
     replies = {"decompose-steps": "1. Who is it?\n2. #1", "short-answer": "The moon."}
-    result, llm, _ = ask(tmp_path, "decompose", replies, sequential=True, split_from=1, look_up=False)
-    assert [r.prompt for r in llm.requests][1:] == ["short-answer/2", "short-answer/2/firmer"]
+    result, llm = ask(tmp_path, "decompose", replies, sequential=True, split_from=1, look_up=False)
+    assert prompts(llm)[1:] == ["short-answer/2", "short-answer/2/firmer"]
     assert "in none of the passages" in spans(result, "look for a short answer")[0].attributes["note"]
     note = spans(result, "fill in earlier answers")[0].attributes["note"]
     assert note == "no answer to #1: left out; nothing remains to search with"
@@ -378,7 +355,6 @@ def test_references_by_hand(text, answers, asked, filled):
     assert fill_in(text, answers, asked) == filled
 
 
-@settings(deadline=None)
 @given(st.text("#123 ab?", max_size=20), st.lists(st.none() | st.sampled_from(["x", "y z"]), max_size=3))
 def test_no_reference_with_an_answer_remains(text, answers):
     left = references(fill_in(text, answers, ""), "")
@@ -394,17 +370,9 @@ def test_quoted_words_must_follow_each_other():
     assert quoted_in("here photos", hits) is None
 
 
-def test_texts_and_lists_must_pair(tmp_path):
-    engine = FakeEngine(tmp_path)
-    context = engine.context(engine.corpus("tiny"), None, Trace("r"), Memo(), threading.Event())
-    with pytest.raises(BadInput, match="2 texts for 1 lists"):
-        Steps(context).union((ranking(("a", 1)),), ("one", "two"))
-
-
 # HyDE.
 
 
-@settings(deadline=None)
 @given(vectors)
 def test_the_mean_is_that_of_plain_arithmetic(matrix):
     mean = mean_vector(matrix)
@@ -420,7 +388,6 @@ def test_vectors_that_cancel_have_no_mean():
     assert mean_vector(np.array([[1, 0], [-1, 0]], np.float32)).tolist() == [0, 0]
 
 
-@settings(deadline=None)
 @given(vectors)
 def test_spread_by_its_definition_and_by_the_identity_that_ties_both_together(matrix):
     n = len(matrix)
@@ -454,7 +421,10 @@ def sampled(request):
 def test_hyde_shows_what_each_sample_finds(tmp_path, with_question):
     texts = {f"{id}{n}": f"{text} {n}" for id, text in TEXTS.items() for n in range(3)}
     replies = {"hyde": sampled}
-    result, _, run = ask(tmp_path, "hyde", replies, texts=texts, n=3, with_question=with_question)
+    result, _ = ask(tmp_path, "hyde", replies, texts=texts, n=3, with_question=with_question)
+    alone, _ = ask(tmp_path, "hyde", replies, texts=texts, n=3, with_question=with_question, per_sample=False)
+    assert not spans(alone, "search with each sample")
+    same_hits(alone, result)
     engine = FakeEngine(tmp_path, texts=texts)
     corpus, embedder = engine.fakes["tiny"], engine.fakes["tiny"].embedder
     imagined = list(result.spans[0].output.texts)
@@ -466,7 +436,6 @@ def test_hyde_shows_what_each_sample_finds(tmp_path, with_question):
         alone = corpus.search_dense(embedder.embed_query(text), 10)
         assert list(own) == [(h.passage.id, h.score) for h in alone]
         assert len(own) == 10
-        assert all(id in run.passages for id, _ in own)
         found.append({h.passage.id for h in alone})
     shares = [len(a & b) / len(a | b) for a, b in itertools.combinations(found, 2)]
     assert each.output.overlap == pytest.approx(sum(shares) / 3)
@@ -480,13 +449,7 @@ def test_hyde_shows_what_each_sample_finds(tmp_path, with_question):
         matrix = np.vstack([matrix, embedder.embed_query(QUESTION)])
     mean = matrix.mean(0)
     expected = corpus.search_dense(mean / np.linalg.norm(mean), 100)
-    assert [h.passage.id for h in result.hits] == [h.passage.id for h in expected]
-
-
-def test_hyde_without_samples_of_their_own_finds_the_same(tmp_path):
-    result, _, _ = ask(tmp_path, "hyde", {"hyde": sampled}, n=3, per_sample=False)
-    assert not spans(result, "search with each sample")
-    same_hits(result, ask(tmp_path, "hyde", {"hyde": sampled}, n=3)[0])
+    assert ids(result) == [h.passage.id for h in expected]
 
 
 @pytest.mark.parametrize("local", [True, False])
@@ -505,15 +468,14 @@ def test_samples_are_asked_for_at_once_only_of_a_remote_model(tmp_path, local):
             together.remove(request.seed)
         return sampled(request)
 
-    result, _, _ = ask(tmp_path, "hyde", {"hyde": reply}, n=3, local=local)
+    result, _ = ask(tmp_path, "hyde", {"hyde": reply}, n=3, local=local)
     assert max(most) == (1 if local else 3)
     assert result.spans[0].output.texts == tuple(SAMPLES)
 
 
 def test_a_budget_of_calls_is_kept_by_samples_asked_for_at_once(tmp_path):
     llm = ScriptedLLM({"hyde": "five words make a passage"}, delay=0.02, local=False)
-    engine = FakeEngine(tmp_path, llm=llm, route_max_calls=3)
-    result = engine.ask(Request(Query(QUESTION), "tiny", ("hyde",), {"hyde": {"n": 8}})).results[0]
+    result, _ = asking.ask(tmp_path, "hyde", QUESTION, llm, options={"route_max_calls": 3}, n=8)
     assert result.status == "timeout"
     assert len(llm.requests) == 3
 
@@ -522,7 +484,7 @@ def test_a_budget_of_calls_is_kept_by_samples_asked_for_at_once(tmp_path):
 
 
 def test_gated_hyde_takes_exact_questions_to_hybrid_without_a_model(tmp_path):
-    result, llm, _ = ask(tmp_path, "hyde_gated", {"hyde": ModelFailed("no")}, "Is RMA-1234 or #48291 paid?")
+    result, llm = ask(tmp_path, "hyde_gated", {"hyde": ModelFailed("no")}, "Is RMA-1234 or #48291 paid?")
     gate = spans(result, "look for exact terms")[0]
     assert gate.kind == "CHAIN"
     assert gate.output.decision == "hybrid"
@@ -534,6 +496,6 @@ def test_gated_hyde_takes_exact_questions_to_hybrid_without_a_model(tmp_path):
 
 
 def test_gated_hyde_is_hyde_for_all_other_questions(tmp_path):
-    result, _, _ = ask(tmp_path, "hyde_gated", {"hyde": sampled}, n=3)
+    result, _ = ask(tmp_path, "hyde_gated", {"hyde": sampled}, n=3)
     assert spans(result, "look for exact terms")[0].output.decision == "hyde"
     same_hits(result, ask(tmp_path, "hyde", {"hyde": sampled}, n=3)[0])

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +14,9 @@ from core.domain.types import Query, Turn
 from core.engine.request import Request
 from core.steps.grade import decide, yes_or_no
 from core.steps.refine import recompose
-from tests.fakes import FakeEngine, ScriptedLLM
+from tests import asking
+from tests.asking import prompts, span, spans
+from tests.fakes import FakeEngine
 
 CRUSHED = Query(
     "What do I do now?", (Turn("user", "My box arrived crushed."), Turn("assistant", "I am sorry."))
@@ -23,389 +24,118 @@ CRUSHED = Query(
 WEB = {"duty:0-50": "Customs duties on textiles depend on the HS chapter."}
 
 
-def ask(tmp_path, route, replies, query=CRUSHED, web=None, **parameters):
-    llm = ScriptedLLM(replies)
-    run = FakeEngine(tmp_path, llm=llm, web=WEB if web is None else web).ask(
-        Request(query, "tiny", (route,), {route: parameters})
-    )
-    return run.results[0], llm
+def ask(tmp_path, route, replies, query=CRUSHED, **parameters):
+    return asking.ask(tmp_path, route, query, replies, options={"web": WEB}, **parameters)
 
 
 def names(result):
+    """The steps in order, those inside a step after a > for each step around them."""
     depth = {None: -1}
     lines = []
-    for span in result.spans:
-        depth[span.id] = depth[span.parent] + 1
-        lines.append("  " * depth[span.id] + span.name)
-    return lines
+    for one in result.spans:
+        depth[one.id] = depth[one.parent] + 1
+        lines.append(f"{'>' * depth[one.id]} {one.name}".strip())
+    return "; ".join(lines)
 
 
-GOLDEN = {
-    "self_reflective": [
-        "check the calibration",
-        "search BM25",
-        "embed",
-        "search vectors",
-        "fuse by reciprocal rank",
-        "reflect on the round",
-        "  is the answer in the passages",
-        "    ask scripted",
-        "keep the best round",
-    ],
-    "self_correct": [
-        "search BM25",
-        "embed",
-        "search vectors",
-        "fuse by reciprocal rank",
-        "check the calibration",
-        "write answer",
-        "  is the answer in the passages",
-        "    ask scripted",
-        "  ask scripted",
-        "check the claims",
-        "  check a claim",
-        "    ask scripted",
-        "revise or keep",
-        "keep what is supported",
-    ],
-    "critique_loop": [
-        "check the calibration",
-        "check the calibration",
-        "search BM25",
-        "embed",
-        "search vectors",
-        "fuse by reciprocal rank",
-        "answer from one passage and judge it",
-        "  ask scripted",
-        "  ask scripted",
-        "  ask scripted",
-        "  ask scripted",
-        "answer from one passage and judge it",
-        "  ask scripted",
-        "  ask scripted",
-        "  ask scripted",
-        "  ask scripted",
-        "answer from one passage and judge it",
-        "  ask scripted",
-        "  ask scripted",
-        "  ask scripted",
-        "  ask scripted",
-        "order by the segments written",
-        "append the rest",
-        "choose the best segment",
-    ],
-    "self_rag": [
-        "decide whether to retrieve",
-        "  ask reflecting",
-        "search BM25",
-        "embed",
-        "search vectors",
-        "fuse by reciprocal rank",
-        "write a segment for each passage",
-        *["  ask reflecting"] * 5,
-        "keep the best paths",
-        "order by the segments written",
-        "append the rest",
-        "choose the best path",
-    ],
-    "confidence": [
-        "check the calibration",
-        "search BM25",
-        "embed",
-        "search vectors",
-        "fuse by reciprocal rank",
-        "write answer",
-        "  is the answer in the passages",
-        "    ask scripted",
-        "  ask scripted",
-    ],
-    "memory": [
-        "search BM25",
-        "embed",
-        "search vectors",
-        "search the conversation",
-        "  embed",
-        "does the question stand alone",
-        "put recalled turns before the question",
-        "mean with recalled turns",
-        "  embed",
-        "search vectors",
-        "search BM25",
-        "fuse by reciprocal rank",
-    ],
-    "bm25": ["search BM25"],
-    "dense": ["embed", "search vectors"],
-    "hybrid_rrf": ["search BM25", "embed", "search vectors", "fuse by reciprocal rank"],
-    "hybrid_linear": ["search BM25", "embed", "search vectors", "fuse by normalised scores"],
-    "late_interaction": [
-        "embed tokens",
-        "search BM25",
-        "embed",
-        "search vectors",
-        "score by matching tokens",
-    ],
-    "splade": ["search learned term weights"],
-    "compress": [
-        "search BM25",
-        "embed",
-        "search vectors",
-        "fuse by reciprocal rank",
-        "drop passages far from the question",
-        "  embed",
-        "keep the strips that matter",
-        "  embed",
-        "write the excerpts",
-        "take the passages with excerpts",
-        "append the rest",
-    ],
-    "mmr": ["embed", "search vectors", "order by marginal relevance"],
-    "rerank": [
-        "search BM25",
-        "embed",
-        "search vectors",
-        "fuse by normalised scores",
-        "rerank by BM25, cosine and MaxSim",
-        "  embed",
-        "  embed tokens",
-    ],
-    "cag": [
-        "take the whole corpus",
-        "answer from the whole corpus",
-        "  ask scripted",
-        "list the cited passages",
-    ],
-    "fid": [
-        "search BM25",
-        "embed",
-        "search vectors",
-        "fuse by normalised scores",
-        "read the passages together",
-    ],
-    "dedupe": [
-        "search BM25",
-        "embed",
-        "search vectors",
-        "fuse by reciprocal rank",
-        "drop near-duplicates",
-    ],
-    "rewrite": [
-        "rewrite as a standalone question",
-        "  ask scripted",
-        *["search BM25", "embed", "search vectors"] * 2,
-        "fuse by reciprocal rank",
-    ],
-    "rag_fusion": [
-        "write query variants",
-        "  ask scripted",
-        *["search BM25", "embed", "search vectors"] * 4,
-        "fuse by reciprocal rank",
-    ],
-    "multistage": [
-        "search BM25",
-        "embed",
-        "search vectors",
-        "analyse the question",
-        "rewrite as a standalone question",
-        "  ask scripted",
-        "search BM25",
-        "embed",
-        "search vectors",
-        "fuse by reciprocal rank",
-        "rerank by BM25, cosine and MaxSim",
-        "  embed",
-        "  embed tokens",
-        "drop near-duplicates",
-        "order by marginal relevance",
-        "  embed",
-    ],
-    "contextual_headings": [
-        "search BM25 of keys",
-        "embed",
-        "search vectors of keys",
-        "fuse by normalised scores",
-    ],
-    "contextual": ["search BM25 of keys", "embed", "search vectors of keys", "fuse by normalised scores"],
-    "parent": ["embed", "search vectors of keys"],
-    "hype": ["embed", "search vectors of keys"],
-    "hype_hyde": [
-        "embed",
-        "search vectors of keys",
-        "write hypothetical passages",
-        "  ask scripted",
-        "mean of embeddings",
-        "  embed",
-        "  embed",
-        "search vectors",
-        "fuse by reciprocal rank",
-    ],
-    "hyde": [
-        "write hypothetical passages",
-        "  ask scripted",
-        "search with each sample",
-        "  embed",
-        "mean of embeddings",
-        "  embed",
-        "  embed",
-        "search vectors",
-    ],
-    "hyde_gated": [
-        "look for exact terms",
-        "write hypothetical passages",
-        "  ask scripted",
-        "mean of embeddings",
-        "  embed",
-        "  embed",
-        "search vectors",
-    ],
-    "step_back": [
-        "search BM25",
-        "embed",
-        "search vectors",
-        "write a more general question",
-        "  ask scripted",
-        "search BM25",
-        "embed",
-        "search vectors",
-        "fuse by reciprocal rank",
-    ],
-    "multi_query": [
-        "write query variants",
-        "  ask scripted",
-        *["search BM25", "embed", "search vectors", "fuse by reciprocal rank"] * 4,
-        "unite the lists",
-    ],
-    "decompose": [
-        "search BM25",
-        "embed",
-        "search vectors",
-        "fuse by reciprocal rank",
-        "split or keep",
-    ],
-    "text_to_sql": [
-        "look up values",
-        "choose tables",
-        "find joins",
-        "write and run SQL",
-        "  write SQL",
-        "    ask scripted",
-        "  run SQL",
-        "  decide on another query",
-        "say the result",
-        "take the result as a passage",
-    ],
-    "table_qa": [
-        "look up values",
-        "choose tables",
-        "find joins",
-        "write and run SQL",
-        "  write SQL",
-        "    ask scripted",
-        "  run SQL",
-        "  decide on another query",
-        "say the result",
-        "take the result as a passage",
-    ],
-    "structured_hybrid": [
-        "ask the tables",
-        "  look up values",
-        "  choose tables",
-        "  find joins",
-        "  write and run SQL",
-        "    write SQL",
-        "      ask scripted",
-        "    run SQL",
-        "    decide on another query",
-        "search BM25",
-        "embed",
-        "search vectors",
-        "fuse by normalised scores",
-        "choose the side",
-        "take the result as a passage",
-        "append the rest",
-        "say the result",
-        "put the result first",
-    ],
-    "iterative": [
-        "embed",
-        "search BM25",
-        "search vectors",
-        "score by BM25",
-        "score by cosine",
-        "fuse by normalised scores",
-        "collect what is new",
-        "collect what is new",
-        "go on or stop",
-        "find a name to look up",
-        "append the rest",
-    ],
-    "agentic": [
-        "check the calibration",
-        "search BM25",
-        "embed",
-        "search vectors",
-        "fuse by reciprocal rank",
-        "count what was found",
-        "  embed",
-        "collect what is new",
-        "do the passages answer the question",
-        "  ask scripted",
-        "choose again or stop",
-        "choose an action",
-        "  ask scripted",
-        "fuse by reciprocal rank",
-        "append the rest",
-    ],
-    "adaptive": [
-        "search BM25",
-        "embed",
-        "search vectors",
-        "look up values",
-        "classify by features",
-        "choose the route",
-        "search BM25",
-        "embed",
-        "search vectors",
-        "fuse by normalised scores",
-        "rerank by BM25, cosine and MaxSim",
-        "  embed",
-        "  embed tokens",
-        "search the conversation",
-        "  embed",
-        "does the question stand alone",
-        "put recalled turns before the question",
-        "mean with recalled turns",
-        "  embed",
-        "search vectors",
-        "search BM25",
-        "fuse by normalised scores",
-        "rerank by BM25, cosine and MaxSim",
-        "  embed",
-        "  embed tokens",
-        "fuse by reciprocal rank",
-        "keep what it found",
-    ],
-    "crag": [
-        "search BM25",
-        "embed",
-        "search vectors",
-        "fuse by reciprocal rank",
-        "grade and decide",
-        "  measure the passages",
-        "    embed",
-        "    embed tokens",
-        "write web search keywords",
-        "  ask scripted",
-        "search the web",
-        "grade the web results",
-        "  measure the passages",
-        "    embed",
-        "    embed tokens",
-        "act on the grades",
-        "order by grade",
-        "put lists one behind another",
-        "keep the sentences that matter",
-        "  embed",
-    ],
+BOTH = "search BM25; embed; search vectors"
+RRF = f"{BOTH}; fuse by reciprocal rank"
+LINEAR = f"{BOTH}; fuse by normalised scores"
+BLEND = "rerank by BM25, cosine and MaxSim; > embed; > embed tokens"
+MEASURED = "> measure the passages; >> embed; >> embed tokens"
+RECALL = (
+    "search the conversation; > embed; does the question stand alone; put recalled turns before the "
+    "question; mean with recalled turns; > embed; search vectors; search BM25"
+)
+TABLES = (
+    "look up values; choose tables; find joins; write and run SQL; > write SQL; >> ask scripted; > run "
+    "SQL; > decide on another query; say the result; take the result as a passage"
+)
+IMAGINED = "write hypothetical passages; > ask scripted; mean of embeddings; > embed; > embed; search vectors"
+JUDGED = "answer from one passage and judge it" + "; > ask scripted" * 4
+GOLDEN = {  # steps inside a step after >
+    "self_reflective": (
+        f"check the calibration; {RRF}; reflect on the round; > is the answer in the passages; >> ask "
+        "scripted; keep the best round"
+    ),
+    "self_correct": (
+        f"{RRF}; check the calibration; write answer; > is the answer in the passages; >> ask scripted; > "
+        "ask scripted; check the claims; > check a claim; >> ask scripted; revise or keep; keep what is "
+        "supported"
+    ),
+    "critique_loop": (
+        f"check the calibration; check the calibration; {RRF}; {JUDGED}; {JUDGED}; {JUDGED}; "
+        "order by the segments written; append the rest; choose the best segment"
+    ),
+    "self_rag": (
+        f"decide whether to retrieve; > ask reflecting; {RRF}; write a segment for each passage; > ask "
+        "reflecting; > ask reflecting; > ask reflecting; > ask reflecting; > ask reflecting; keep the best "
+        "paths; order by the segments written; append the rest; choose the best path"
+    ),
+    "confidence": (
+        f"check the calibration; {RRF}; write answer; > is the answer in the passages; >> ask scripted; > "
+        "ask scripted"
+    ),
+    "memory": f"{BOTH}; {RECALL}; fuse by reciprocal rank",
+    "bm25": "search BM25",
+    "dense": "embed; search vectors",
+    "hybrid_rrf": RRF,
+    "hybrid_linear": LINEAR,
+    "late_interaction": f"embed tokens; {BOTH}; score by matching tokens",
+    "splade": "search learned term weights",
+    "compress": (
+        f"{RRF}; drop passages far from the question; > embed; keep the strips that matter; > embed; write "
+        "the excerpts; take the passages with excerpts; append the rest"
+    ),
+    "mmr": "embed; search vectors; order by marginal relevance",
+    "rerank": f"{LINEAR}; {BLEND}",
+    "cag": "take the whole corpus; answer from the whole corpus; > ask scripted; list the cited passages",
+    "fid": f"{LINEAR}; read the passages together",
+    "dedupe": f"{RRF}; drop near-duplicates",
+    "rewrite": f"rewrite as a standalone question; > ask scripted; {BOTH}; {RRF}",
+    "rag_fusion": f"write query variants; > ask scripted; {BOTH}; {BOTH}; {BOTH}; {RRF}",
+    "multistage": (
+        f"{BOTH}; analyse the question; rewrite as a standalone question; > ask scripted; {RRF}; {BLEND}; "
+        "drop near-duplicates; order by marginal relevance; > embed"
+    ),
+    "contextual_headings": "search BM25 of keys; embed; search vectors of keys; fuse by normalised scores",
+    "contextual": "search BM25 of keys; embed; search vectors of keys; fuse by normalised scores",
+    "parent": "embed; search vectors of keys",
+    "hype": "embed; search vectors of keys",
+    "hype_hyde": f"embed; search vectors of keys; {IMAGINED}; fuse by reciprocal rank",
+    "hyde": (
+        "write hypothetical passages; > ask scripted; search with each sample; > embed; mean of embeddings; "
+        "> embed; > embed; search vectors"
+    ),
+    "hyde_gated": f"look for exact terms; {IMAGINED}",
+    "step_back": f"{BOTH}; write a more general question; > ask scripted; {RRF}",
+    "multi_query": f"write query variants; > ask scripted; {RRF}; {RRF}; {RRF}; {RRF}; unite the lists",
+    "decompose": f"{RRF}; split or keep",
+    "text_to_sql": TABLES,
+    "table_qa": TABLES,
+    "structured_hybrid": (
+        "ask the tables; > look up values; > choose tables; > find joins; > write and run SQL; >> write "
+        f"SQL; >>> ask scripted; >> run SQL; >> decide on another query; {LINEAR}; choose the side; take the "
+        "result as a passage; append the rest; say the result; put the result first"
+    ),
+    "iterative": (
+        "embed; search BM25; search vectors; score by BM25; score by cosine; fuse by normalised scores; "
+        "collect what is new; collect what is new; go on or stop; find a name to look up; append the rest"
+    ),
+    "agentic": (
+        f"check the calibration; {RRF}; count what was found; > embed; collect what is new; do the passages "
+        "answer the question; > ask scripted; choose again or stop; choose an action; > ask scripted; fuse "
+        "by reciprocal rank; append the rest"
+    ),
+    "adaptive": (
+        f"{BOTH}; look up values; classify by features; choose the route; {LINEAR}; {BLEND}; {RECALL}; fuse "
+        f"by normalised scores; {BLEND}; fuse by reciprocal rank; keep what it found"
+    ),
+    "crag": (
+        f"{RRF}; grade and decide; {MEASURED}; write web search keywords; > ask scripted; search the web; "
+        f"grade the web results; {MEASURED}; act on the grades; order by grade; put lists one behind "
+        "another; keep the sentences that matter; > embed"
+    ),
 }
 REPLIES = {
     "scale": {"2": 1.0},
@@ -474,7 +204,7 @@ def test_variants_drop_bullets_repeats_and_the_question_itself(tmp_path):
 
 def test_too_few_variants_are_asked_for_again_once_and_said(tmp_path):
     result, llm = ask(tmp_path, "rag_fusion", {"variants": "crushed parcel"})
-    assert [request.prompt for request in llm.requests] == ["variants/2", "variants/2/firmer"]
+    assert prompts(llm) == ["variants/2", "variants/2/firmer"]
     assert "1 of 3 queries" in llm.requests[1].messages[0].content
     assert result.spans[0].output.texts == ("crushed parcel",)
     assert "1 of 3 variants, even after a retry" in result.spans[0].attributes["note"]
@@ -486,30 +216,12 @@ def test_a_refusal_is_retried_once_and_shown(tmp_path):
         "hyde/2/firmer": "Crushed boxes are refunded in full.",
     }
     result, _ = ask(tmp_path, "hyde", replies)
-    asked = [span for span in result.spans if span.name.startswith("ask")]
-    assert [(span.args["prompt"], span.args["attempt"]) for span in asked] == [
-        ("hyde/2", 1),
-        ("hyde/2/firmer", 2),
-    ]
+    asked = [(one.args["prompt"], one.args["attempt"]) for one in spans(result, "ask")]
+    assert asked == [("hyde/2", 1), ("hyde/2/firmer", 2)]
     assert result.spans[0].output.texts == ("Crushed boxes are refunded in full.",)
-
-
-def test_two_refusals_fail_the_route(tmp_path):
-    result, _ = ask(tmp_path, "hyde", {"hyde": "As an AI language model, I cannot help with that."})
-    assert result.status == "failed"
-    assert "refused twice" in result.error
-
-
-def test_hyde_averages_proxies_and_question(tmp_path):
-    result, llm = ask(tmp_path, "hyde", {"hyde": lambda r: f"crushed box number {r.seed} photos claim"}, n=3)
-    assert [request.seed for request in llm.requests] == [0, 1, 2]
-    assert {request.temperature for request in llm.requests} == {0.7}
-    engine = FakeEngine(tmp_path)
-    texts = [f"crushed box number {i} photos claim" for i in range(3)] + [CRUSHED.text]
-    mean = engine.fakes["tiny"].embedder.embed(texts).mean(0)
-    expected = engine.fakes["tiny"].search_dense(mean / np.linalg.norm(mean), 100)
-    assert [h.passage.id for h in result.hits] == [h.passage.id for h in expected]
-    assert [h.score for h in result.hits] == pytest.approx([h.score for h in expected], abs=1e-5)
+    twice, _ = ask(tmp_path, "hyde", {"hyde": replies["hyde/2"]})
+    assert twice.status == "failed"
+    assert "refused twice" in twice.error
 
 
 def test_the_instruction_given_is_the_instruction_sent(tmp_path):
@@ -523,35 +235,6 @@ def test_a_prompt_takes_braces_in_documents_literally():
     assert "see {question} and {0} {{x}}" in sent
     assert "why {passage}?" in sent
     assert HYDE.fill({"question": "q"})[-1].content.startswith("Question: q")
-
-
-@pytest.mark.parametrize(
-    ("grades", "decision", "web"),
-    [
-        ({"crushed:0-80": 0.95}, "correct", False),
-        ({"crushed:0-80": 0.75}, "ambiguous", True),
-        ({}, "incorrect", True),
-    ],
-)
-def test_crag_takes_each_of_its_three_actions(tmp_path, grades, decision, web):
-    def grade(request):
-        return str(next((g for g in grades.values() if "six sides" in request.messages[-1].content), 0.01))
-
-    result, _ = ask(
-        tmp_path,
-        "crag",
-        {"grade": grade, "web-query": "crushed box"},
-        Query("My box arrived crushed"),
-        evaluator="llm",
-    )
-    assert result.error is None
-    verdict = next(span for span in result.spans if span.name == "grade and decide").output
-    assert verdict.decision == decision
-    assert any(span.name == "search the web" for span in result.spans) is web
-    from_web = [h.passage.id for h in result.hits if h.passage.id.startswith("web/")]
-    assert bool(from_web) is web
-    assert [h.passage.id for h in result.hits[len(result.hits) - len(from_web) :]] == from_web  # graded .01
-    assert result.hits[0].passage.id == "crushed:0-80"
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=6), st.floats(0, 1), st.floats(0, 1))
@@ -577,7 +260,7 @@ def test_a_graders_failure_is_neither_pass_nor_fail(tmp_path):
         raise ModelFailed("the endpoint answered HTML")
 
     result, _ = ask(tmp_path, "crag", {"grade": grade}, Query("My box arrived crushed"), evaluator="llm")
-    grades = next(span for span in result.spans if span.name == "grade and decide").output.grades
+    grades = span(result, "grade and decide").output.grades
     assert sorted(g.state for g in grades) == ["error"] * 4 + ["scored"]
     assert result.hits[0].passage.id == "crushed:0-80"
 
@@ -590,16 +273,6 @@ def test_yes_or_no_adds_spellings_and_ignores_other_words():
     assert yes_or_no(other) is None
 
 
-def test_strips_keep_each_passages_best_and_all_above_the_floor(tmp_path):
-    result, _ = ask(tmp_path, "crag", {"grade": "0.95"}, strip_floor=1.0, evaluator="llm")
-    strips = next(
-        span for span in result.spans if span.name == "keep the sentences that matter"
-    ).output.sentences
-    passages = {strip.id for strip in strips}
-    for id in passages:
-        own = [s for s in strips if s.id == id]
-        assert [s.kept for s in own].count(True) >= 1
-        assert max(own, key=lambda s: s.score).kept
-    assert recompose(
-        (Sentence("a", "x", 1, True), Sentence("a", "y", 0, False), Sentence("a", "z", 1, True))
-    ) == {"a": "x z"}
+def test_kept_sentences_of_a_passage_are_joined_in_their_order():
+    sentences = [Sentence("a", text, 1, kept) for text, kept in (("x", True), ("y", False), ("z", True))]
+    assert recompose(tuple(sentences)) == {"a": "x z"}

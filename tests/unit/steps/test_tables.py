@@ -292,18 +292,6 @@ def test_a_long_result_says_how_many_rows_are_left():
     assert "; 98 more rows of 100" in of(("n",), tuple((str(n) + "x" * 700,) for n in range(100)))
 
 
-def test_a_stored_run_keeps_the_result(tmp_path):
-    from core.store import Store
-
-    engine = FakeEngine(
-        tmp_path, llm=ScriptedLLM({"sql": "SELECT * FROM items"}), store=Store(tmp_path / "s.sqlite")
-    )
-    run = engine.ask(Request(Query(QUESTION), "tiny", ("text_to_sql", "structured_hybrid")))
-    assert engine.store.flush()
-    assert engine.store.load(run.id) == run
-    engine.store.close()
-
-
 HOSTILE_VALUES = """
 CREATE TABLE notes (id INTEGER PRIMARY KEY, body TEXT);
 INSERT INTO notes VALUES
@@ -334,20 +322,6 @@ def test_stored_values_cannot_close_their_marks_and_a_steered_model_reaches_noth
     ]
     assert result.abstained
     assert tables.query("SELECT count(*) FROM notes").rows == ((3,),)
-
-
-def test_hostile_values_of_a_result_are_delimited_in_the_answers_prompt(tmp_path):
-    result, llm = ask(
-        tmp_path,
-        {"sql": "SELECT body FROM notes", "answer": "Notes [1]."},
-        "structured_hybrid",
-        answers="all",
-        tables=database(HOSTILE_VALUES),
-    )
-    sent = llm.requests[-1].messages[-1].content
-    assert result.status == "ok"
-    assert sent.count("</passage 1>") == 1
-    assert "<|im_start|>" not in sent
 
 
 def test_of_a_large_schema_the_tables_for_the_question_are_shown(tmp_path):

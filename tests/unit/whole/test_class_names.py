@@ -7,47 +7,11 @@ from pathlib import Path
 from core.domain.program import PROJECT
 
 # Still used twice or more. A class that gets a name of its own leaves the list; none is added.
-TWICE = frozenset(
-    [
-        "Added",
-        "Agreement",
-        "Asked",
-        "Case",
-        "Cost",
-        "Counts",
-        "Curve",
-        "Decision",
-        "Disagreement",
-        "Drawn",
-        "Estimate",
-        "Evidence",
-        "Found",
-        "Generated",
-        "Given",
-        "Kept",
-        "Known",
-        "Line",
-        "Listed",
-        "Made",
-        "Measured",
-        "Node",
-        "Page",
-        "Part",
-        "Place",
-        "Plan",
-        "Regression",
-        "Searched",
-        "Segment",
-        "Snapshot",
-        "Standing",
-        "Subject",
-        "Tokens",
-        "Written",
-        "_Asked",
-        "_Kept",
-        "_Text",
-    ]
-)
+TWICE = """
+    Added Agreement Asked Case Cost Counts Curve Decision Disagreement Drawn Estimate Evidence Found
+    Generated Given Kept Known Line Listed Made Measured Node Page Part Place Plan Regression Searched
+    Segment Snapshot Standing Subject Tokens Written _Asked _Kept _Text
+"""
 
 
 def test_a_class_name_is_used_once():
@@ -57,4 +21,4 @@ def test_a_class_name_is_used_once():
         for node in ast.parse(file.read_text(encoding="utf-8")).body
         if isinstance(node, ast.ClassDef)
     )
-    assert {name for name, count in names.items() if count > 1} <= TWICE
+    assert {name for name, count in names.items() if count > 1} <= set(TWICE.split())
