@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from core.domain.outputs import (
-    NOTHING,
-    Embedding,
-    Fusion,
-    Grading,
-    Output,
-    PassageGrade,
-    Reply,
-    Rerank,
-    Reranked,
-    Rewrite,
-    Search,
-)
+from core.domain import outputs
 from core.domain.types import (
     Hit,
     Link,
@@ -32,7 +20,6 @@ from core.domain.types import (
     Scored,
     Span,
     SpanKind,
-    Status,
     Tokens,
     Turn,
 )
@@ -49,16 +36,8 @@ IMAGINED = (
     "Each damaged item of an order has its own claim, and the packaging must be kept until the claim ends."
 )
 MODEL = "qwen2.5-coder-1.5b"
-TOPICS = (
-    "damage claims",
-    "returns",
-    "customs",
-    "peak season",
-    "labels",
-    "perishables",
-    "carriers",
-    "refunds",
-)
+_TOPICS = "damage claims,returns,customs,peak season,labels,perishables,carriers,refunds"
+TOPICS = tuple(_TOPICS.split(","))
 HOSTILE = (
     "<img src=http://evil.example/x.png onerror=alert(1)><script>alert(2)</script>",
     "![pixel](http://evil.example/pixel.png) [link](javascript:alert(3))",
@@ -84,11 +63,8 @@ def passages(count: int = 60, *, hostile: bool = False, attacks: Sequence[str] =
             payload = attacks[n // 3 % len(attacks)]
             title, text = f"{payload} {n}", f"{payload} {text}"
         start = 600 * (n % 5)
-        made.append(
-            Passage(
-                f"{document}:{start}-{start + len(text)}", document, title, text, start, start + len(text)
-            )
-        )
+        id = f"{document}:{start}-{start + len(text)}"
+        made.append(Passage(id, document, title, text, start, start + len(text)))
     return made
 
 
@@ -117,82 +93,45 @@ class Steps:
         kind: SpanKind,
         ms: float,
         *,
-        args: Mapping[str, Any] | None = None,
-        output: Output = NOTHING,
+        parent: int | None = None,
         hits: Ranking | None = None,
         links: Sequence[Link] = (),
-        set_by: Mapping[str, str] | None = None,
-        attributes: Mapping[str, Any] | None = None,
-        parent: int | None = None,
         shared: str | None = None,
-        cached: Reuse | None = None,
-        error: str | None = None,
-        tokens: Tokens | None = None,
+        **fields: Any,
     ) -> int:
-        """Append a span; one with a parent begins where the parent began."""
+        """Append a span with further `fields`; one with a parent begins where the parent began."""
         start = self.clock if parent is None else self.spans[parent - 1].start_ms
-        number = len(self.spans) + 1
-        self.spans.append(
-            Span(
-                number,
-                parent,
-                name,
-                kind,
-                start,
-                ms,
-                dict(args or {}),
-                output,
-                None if hits is None else scored(hits),
-                tuple(links),
-                dict(set_by or {}),
-                dict(attributes or {}),
-                tokens,
-                None,
-                int(kind == "LLM"),
-                shared,
-                cached,
-                error,
-            )
-        )
+        number, calls = len(self.spans) + 1, int(kind == "LLM")
+        found = None if hits is None else scored(hits)
+        more = {"hits": found, "links": tuple(links), "shared_with": shared, "calls": calls, **fields}
+        self.spans.append(Span(number, parent, name, kind, start, ms, **more))
         if parent is None:
             self.clock += ms
         return number
 
     def bm25(self, text: str, hits: Ranking, *, shared: str | None = None) -> int:
         """A search by words."""
-        args, output = {"text": text, "k": 100, "engine": "bm25s"}, Search((text,))
+        args, output = {"text": text, "k": 100, "engine": "bm25s"}, outputs.Search((text,))
         return self.add("search BM25", "RETRIEVER", 1.4, args=args, output=output, hits=hits, shared=shared)
 
     def dense(self, text: str, hits: Ranking, *, shared: tuple[str | None, str | None] = (None, None)) -> int:
         """The embedding of a text, and a search with it."""
-        made = self.add(
-            "embed", "EMBEDDING", 3.1, args={"text": text}, output=Embedding((text,)), shared=shared[0]
-        )
+        args, output = {"text": text}, outputs.Embedding((text,))
+        made = self.add("embed", "EMBEDDING", 3.1, args=args, output=output, shared=shared[0])
         return self.nearest(made, hits, shared=shared[1])
 
     def nearest(self, vector: int, hits: Ranking, *, shared: str | None = None) -> int:
         """A search with the vector that a step made."""
-        return self.add(
-            "search vectors",
-            "RETRIEVER",
-            2.2,
-            args={"k": 100},
-            output=Search(),
-            hits=hits,
-            shared=shared,
-            links=[Link("vector", vector, 384)],
-        )
+        more: dict[str, Any] = {"args": {"k": 100}, "output": outputs.Search()}
+        links = [Link("vector", vector, 384)]
+        return self.add("search vectors", "RETRIEVER", 2.2, hits=hits, shared=shared, links=links, **more)
 
     def rrf(self, lists: Sequence[int], hits: Ranking, *, k: int = 60) -> int:
         """Reciprocal rank fusion of the lists that steps made."""
+        args, output = {"k": k, "weights": [1.0] * len(lists)}, outputs.Fusion("rrf")
+        links = [Link(f"lists[{n}]", id, len(self.spans[id - 1].hits or ())) for n, id in enumerate(lists)]
         return self.add(
-            "fuse by reciprocal rank",
-            "CHAIN",
-            0.2,
-            args={"k": k, "weights": [1.0] * len(lists)},
-            output=Fusion("rrf"),
-            hits=hits,
-            links=[Link(f"lists[{n}]", id, len(self.spans[id - 1].hits or ())) for n, id in enumerate(lists)],
+            "fuse by reciprocal rank", "CHAIN", 0.2, args=args, output=output, hits=hits, links=links
         )
 
     def hybrid(self, text: str, sparse: Ranking, dense: Ranking, fused: Ranking, *, shared: bool) -> int:
@@ -205,25 +144,17 @@ class Steps:
         self,
         name: str,
         ms: float,
-        output: Output,
+        output: Any,
         said: str,
-        *,
-        text: str = QUESTION,
         cached: Reuse | None = None,
         **args: Any,
     ) -> int:
-        """A step that asks the model, with the call under it."""
-        parent = self.add(name, "LLM", ms, args={"text": text, **args}, output=output)
-        self.add(
-            f"ask {MODEL}",
-            "LLM",
-            ms,
-            parent=parent,
-            cached=cached,
-            tokens=Tokens(120, 48),
-            args={"text": f"system: Do as you are told.\n\nuser: {text}", "max_tokens": 60, "attempt": 1},
-            output=Reply(said, made="2026-11-18T09:30:00+00:00" if cached else ""),
-        )
+        """A step that asks the model about the question, with the call under it."""
+        parent = self.add(name, "LLM", ms, args={"text": QUESTION, **args}, output=output)
+        sent = f"system: Do as you are told.\n\nuser: {QUESTION}"
+        reply = outputs.Reply(said, made="2026-11-18T09:30:00+00:00" if cached else "")
+        asked: dict[str, Any] = {"args": {"text": sent, "max_tokens": 60, "attempt": 1}, "output": reply}
+        self.add(f"ask {MODEL}", "LLM", ms, parent=parent, cached=cached, tokens=Tokens(120, 48), **asked)
         return parent
 
 
@@ -238,158 +169,109 @@ def make_run(
 ) -> Run:
     """Eight routes over one corpus. With `mishaps`, one fails, one times out and one is unavailable."""
     pool = passages(hostile=hostile, attacks=attacks)
-    sparse, dense = ranking(pool, 1, size), ranking(pool, 2, size)
-    fused, blended = ranking(pool, 3, size), ranking(pool, 4, size)
-    results = []
+    sparse, dense, fused, blended, *others = (ranking(pool, seed, size) for seed in range(1, 12))
+    results: list[RouteResult] = []
 
     def done(
         name: str,
         title: str,
         steps: Steps,
         hits: Ranking,
-        last: int | None,
-        status: Status = "ok",
-        error: str | None = None,
+        last: int,
+        status: Any = "ok",
+        error: str = "",
     ) -> None:
         start = sum(result.wall_ms for result in results)
         wall = sum(s.ms for s in steps.spans if s.parent is None and not s.shared_with and not s.cached)
-        results.append(
-            RouteResult(
-                name,
-                title,
-                status,
-                steps.clock,
-                start,
-                wall,
-                hits,
-                None,
-                (),
-                tuple(steps.spans),
-                {},
-                error,
-                origin=Link("hits", last, len(hits)) if hits else None,
-            )
-        )
+        made = RouteResult(name, title, status, steps.clock, start, wall, hits, error=error or None)
+        origin = Link("hits", last, len(hits)) if hits else None
+        results.append(replace(made, spans=tuple(steps.spans), origin=origin))
 
     steps = Steps()
-    made = steps.bm25(QUESTION, sparse)
-    done("bm25", "BM25", steps, sparse, made)
+    done("bm25", "BM25", steps, sparse, steps.bm25(QUESTION, sparse))
+    steps = Steps()
+    done("dense", "Dense", steps, dense, steps.dense(QUESTION, dense))
+    for name, title, found in (("rrf", "RRF", fused), ("linear", "linear", blended)):
+        steps = Steps()
+        made = steps.hybrid(QUESTION, sparse, dense, found, shared=True)
+        done(f"hybrid_{name}", f"Hybrid ({title})", steps, found, made)
 
     steps = Steps()
-    made = steps.dense(QUESTION, dense)
-    done("dense", "Dense", steps, dense, made)
+    rewritten = outputs.Rewrite(QUESTION, (STANDALONE,), "question")
+    steps.model("rewrite as a standalone question", 1430, rewritten, STANDALONE, "recording")
+    made = steps.hybrid(STANDALONE, *others[:3], shared=False)
+    done("rewrite", "Rewrite + hybrid", steps, others[2], made)
 
     steps = Steps()
-    made = steps.hybrid(QUESTION, sparse, dense, fused, shared=True)
-    done("hybrid_rrf", "Hybrid (RRF)", steps, fused, made)
-
-    steps = Steps()
-    made = steps.hybrid(QUESTION, sparse, dense, blended, shared=True)
-    done("hybrid_linear", "Hybrid (linear)", steps, blended, made)
-
-    steps = Steps()
-    rewritten = Rewrite(QUESTION, (STANDALONE,), "question")
-    steps.model("rewrite as a standalone question", 1430, rewritten, STANDALONE, cached="recording")
-    made = steps.hybrid(
-        STANDALONE, ranking(pool, 5, size), ranking(pool, 6, size), ranking(pool, 7, size), shared=False
-    )
-    done("rewrite", "Rewrite + hybrid", steps, ranking(pool, 7, size), made)
-
-    steps = Steps()
-    varied = Rewrite(QUESTION, tuple(VARIANTS), "variants")
-    steps.model("write query variants", 2210, varied, "\n".join(VARIANTS), cached="cache", n=3)
-    made = steps.hybrid(
-        VARIANTS[0], ranking(pool, 8, size), ranking(pool, 9, size), ranking(pool, 10, size), shared=False
-    )
+    varied = outputs.Rewrite(QUESTION, tuple(VARIANTS), "variants")
+    steps.model("write query variants", 2210, varied, "\n".join(VARIANTS), "cache", n=3)
+    made = steps.hybrid(VARIANTS[0], *others[3:6], shared=False)
     if mishaps:
-        done(
-            "rag_fusion",
-            "RAG-Fusion",
-            steps,
-            (),
-            None,
-            "failed",
-            "ModelFailed: " + HOSTILE[0] if hostile else "KeyError: 'weights'",
-        )
+        error = "ModelFailed: " + HOSTILE[0] if hostile else "KeyError: 'weights'"
+        done("rag_fusion", "RAG-Fusion", steps, (), made, "failed", error)
     else:
-        done("rag_fusion", "RAG-Fusion", steps, ranking(pool, 10, size), made)
+        done("rag_fusion", "RAG-Fusion", steps, others[5], made)
 
-    steps = Steps()
+    steps, late = Steps(), "the route's time is up"
     if mishaps:
-        steps.add(
-            "write hypothetical passages",
-            "LLM",
-            60_000,
-            args={"text": QUESTION, "n": 1},
-            error="the route's time is up",
-        )
-        done("hyde", "HyDE", steps, (), None, "timeout", "the route's time is up")
+        args = {"text": QUESTION, "n": 1}
+        made = steps.add("write hypothetical passages", "LLM", 60_000, args=args, error=late)
+        done("hyde", "HyDE", steps, (), made, "timeout", late)
     else:
-        imagined = Rewrite(QUESTION, (IMAGINED,), "passages")
+        imagined = outputs.Rewrite(QUESTION, (IMAGINED,), "passages")
         wrote = steps.model("write hypothetical passages", 3120, imagined, IMAGINED, n=1)
         mean = steps.add(
             "mean of embeddings",
             "EMBEDDING",
             6.0,
             args={"texts": [IMAGINED], "question": QUESTION},
-            output=Embedding((IMAGINED,), QUESTION),
+            output=outputs.Embedding((IMAGINED,), QUESTION),
             links=[Link("texts", wrote, 1)],
         )
-        made = steps.nearest(mean, ranking(pool, 11, size))
-        done("hyde", "HyDE", steps, ranking(pool, 11, size), made)
+        done("hyde", "HyDE", steps, others[6], steps.nearest(mean, others[6]))
 
     steps = Steps()
     fusion = steps.hybrid(QUESTION, sparse, dense, fused, shared=True)
     grades = tuple(
-        PassageGrade(hit.passage.id, grade, "error" if grade is None else "scored")
+        outputs.PassageGrade(hit.passage.id, grade, "error" if grade is None else "scored")
         for hit, grade in zip(fused[:5], (0.94, 0.71, None, 0.33, 0.08), strict=True)
     )
-    ways = ("correct", "ambiguous", "incorrect")
     judge = steps.add(
         "grade and decide",
         "EVALUATOR",
         5200,
         args={"text": QUESTION, "low": 0.2, "high": 0.9},
-        output=Grading(grades, 0.2, 0.9, "correct", "", ways),
+        output=outputs.Grading(grades, 0.2, 0.9, "correct", "", ("correct", "ambiguous", "incorrect")),
         links=[Link("hits", fusion, 5)],
     )
     for grade in grades:
         one = steps.add("grade passage", "EVALUATOR", 1040, parent=judge, output=grade)
-        steps.add(f"ask {MODEL}", "LLM", 1040, parent=one, output=Reply("Yes"), tokens=Tokens(180, 1))
+        asked: dict[str, Any] = {"output": outputs.Reply("Yes"), "tokens": Tokens(180, 1)}
+        steps.add(f"ask {MODEL}", "LLM", 1040, parent=one, **asked)
     graded = sorted(zip(fused[:5], grades, strict=True), key=lambda pair: -(pair[1].grade or 0.0))
     order = tuple(
-        Reranked(hit.passage.id, fused.index(hit) + 1, hit.score, grade.grade, state=grade.state)
+        outputs.Reranked(hit.passage.id, fused.index(hit) + 1, hit.score, grade.grade, state=grade.state)
         for hit, grade in graded
     )
     by_grade = tuple(hit for hit, _ in graded)
-    ordered = steps.add(
-        "order by grade",
-        "RERANKER",
-        0.1,
-        hits=by_grade,
-        output=Rerank(order=order),
-        links=[Link("hits", fusion, 5), Link("verdict", judge, 1)],
-    )
-    made = steps.add(
-        "append the rest",
-        "CHAIN",
-        0.1,
-        hits=by_grade + fused[5:],
-        output=Fusion("append"),
-        links=[Link("first", ordered, 5), Link("rest", fusion, len(fused) - 5, 5)],
-    )
-    done("crag", "CRAG", steps, by_grade + fused[5:], made)
+    links = [Link("hits", fusion, 5), Link("verdict", judge, 1)]
+    ranked = outputs.Rerank(order=order)
+    ordered = steps.add("order by grade", "RERANKER", 0.1, hits=by_grade, output=ranked, links=links)
+    found, fuse = by_grade + fused[5:], outputs.Fusion("append")
+    links = [Link("first", ordered, 5), Link("rest", fusion, len(fused) - 5, 5)]
+    made = steps.add("append the rest", "CHAIN", 0.1, hits=found, output=fuse, links=links)
+    done("crag", "CRAG", steps, found, made)
     if mishaps:
         reason = "unavailable: no language model is here; get one with: python -m core models pull " + MODEL
-        results[-1] = replace(
-            results[-1], status="unavailable", hits=(), spans=(), ms=0.0, error=reason, origin=None
-        )
+        gone: dict[str, Any] = {"hits": (), "spans": (), "ms": 0.0, "error": reason, "origin": None}
+        results[-1] = replace(results[-1], status="unavailable", **gone)
 
     question = f"{QUESTION} {HOSTILE[0]}" if hostile else QUESTION
+    said = (Turn("user", "My box arrived crushed."), Turn("assistant", "Sorry to hear that."))
     return Run(
         run_id,
         "2026-11-20T10:15:30.250+00:00",
-        Query(question, (Turn("user", "My box arrived crushed."), Turn("assistant", "Sorry to hear that."))),
+        Query(question, said),
         corpus,
         "f1" * 16,
         {"llm": MODEL, "answers": "none", "timing": "shared"},

@@ -13,20 +13,14 @@ from core.domain.errors import ModelFailed
 from core.domain.types import Query
 from core.engine.request import AnswerStyle, Request
 from core.steps.generate import reading_order
+from tests.asking import ask, prompts, span
 from tests.fakes import FakeEngine, ScriptedLLM
 
 QUESTION = Query("How long are idempotency keys stored?")
 
 
-def asked(tmp_path, replies, *, question=QUESTION, style=None, texts=None, route="hybrid_rrf"):
-    llm = ScriptedLLM(replies)
-    engine = FakeEngine(tmp_path, llm=llm, **({} if texts is None else {"texts": texts}))
-    request = Request(question, "tiny", (route,), answers="all", style=style or AnswerStyle())
-    return engine.ask(request).results[0], llm
-
-
-def span(result, name):
-    return next(one for one in result.spans if one.name == name)
+def asked(tmp_path, replies, *, question=QUESTION, style=None, **options):
+    return ask(tmp_path, "hybrid_rrf", question, replies, answers="all", style=style, options=options)
 
 
 def test_the_model_reads_numbered_passages_and_is_asked_first_whether_they_answer(tmp_path):
@@ -64,25 +58,17 @@ def test_evidence_is_held_against_its_threshold(tmp_path, said, decision, why):
 
 def test_at_no_threshold_nothing_is_asked_beforehand(tmp_path):
     result, llm = asked(tmp_path, {"answer": "So [2]."}, style=AnswerStyle(evidence=0))
-    assert [request.prompt for request in llm.requests] == ["answer/2"]
+    assert prompts(llm) == ["answer/2"]
     assert result.citations == (result.hits[1].passage.id,)
-
-
-def test_what_is_wrong_with_citations_is_told(tmp_path):
-    text = "It is stored [1][9]. Nobody said this. And that [2, 12]."
-    result, _ = asked(tmp_path, {"evidence": "0.9", "answer": text})
-    found = checked(result)
-    assert found.written.wrong == (9, 12)
-    assert found.written.uncited == ("Nobody said this.",)
-    assert found.cited == {1: result.hits[0].passage.id, 2: result.hits[1].passage.id}
-    assert span(result, "write answer").output.wrong == (9, 12)
 
 
 def test_what_is_wrong_is_told_by_the_step_that_wrote_the_answer(tmp_path):
     """Not by another one with the same text, which may have read other passages."""
-    text = "It is stored [1][9]. Nobody said this."
+    text = "It is stored [1][9]. Nobody said this. And that [2, 12]."
     result, _ = asked(tmp_path, {"evidence": "0.9", "answer": text})
-    own = span(result, "write answer")
+    own, found = span(result, "write answer"), checked(result)
+    assert (found.written.wrong, found.written.uncited) == ((9, 12), ("Nobody said this.",))
+    assert found.cited == {1: result.hits[0].passage.id, 2: result.hits[1].passage.id}
     other = replace(own, id=900, output=replace(own.output, wrong=(), uncited=(), shown=("x",)))
     twice = replace(result, spans=(*result.spans, other))
     assert checked(twice).written == own.output

@@ -226,14 +226,8 @@ def test_steps_that_show_an_order_to_the_model_say_so(poisoned: Poisoned, tmp_pa
     [
         "DROP TABLE orders",
         "ATTACH 'x.sqlite' AS x",
-        "PRAGMA writable_schema = 1",
         "DELETE FROM orders",
-        "SELECT 1; DROP TABLE orders",
-        "SELECT * FROM sqlite_master",
         "SELECT load_extension('x')",
-        "WITH a AS (SELECT 1) DELETE FROM orders",
-        "VACUUM INTO 'x'",
-        "SELECT readfile('/etc/passwd')",
     ],
 )
 @pytest.mark.parametrize(

@@ -16,35 +16,24 @@ from core.domain.types import AnswerStyle, Query
 from core.engine.engine import Engine
 from core.engine.request import Request
 from core.steps.table_result import extract_sql, result_draft, table_hits, table_text
+from tests import asking
+from tests.asking import span
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.gbnf import Grammar
 
 QUESTION = "What is the status of order 48291?"
 
 
-def ask(
-    tmp_path,
-    replies,
-    route="text_to_sql",
-    question=QUESTION,
-    answers="none",
-    tables=None,
-    style=None,
-    **parameters,
-):
-    llm = ScriptedLLM(replies)
+def ask(tmp_path, replies, question=QUESTION, tables=None, route="text_to_sql", **more):
+    llm = replies if isinstance(replies, ScriptedLLM) else ScriptedLLM(replies)
     engine = FakeEngine(tmp_path, llm=llm)
     if tables is not None:
         engine.tables = lambda _corpus, _need: tables
-    style = style or AnswerStyle()
-    run = engine.ask(
-        Request(Query(question), "tiny", (route,), {route: parameters}, answers=answers, style=style)
-    )
-    return run.results[0], llm
+    return asking.ask(tmp_path, route, question, engine=engine, **more)
 
 
 def asked(result):
-    return next(span.output for span in result.spans if span.name == "write and run SQL")
+    return span(result, "write and run SQL").output
 
 
 def database(script):
@@ -63,21 +52,15 @@ def database(script):
         (["SELECT gone FROM orders", "SELECT status FROM orders WHERE 0"], 1, "no rows", 2),
         (["DROP TABLE orders", "DELETE FROM orders"], 1, "rejected by the guard", 2),
         (["DROP TABLE orders"], 0, "rejected by the guard", 1),
-        (
-            ["SELECT gone FROM orders", "SELECT lost FROM orders", "SELECT status FROM orders"],
-            2,
-            "repaired",
-            3,
-        ),
+        (["SELECT gone FROM orders", "SELECT lost FROM orders", "SELECT 1 FROM orders"], 2, "repaired", 3),
         (["none"], 2, "failed", 1),
         (["SELECT gone FROM orders", "None."], 2, "failed", 2),
     ],
 )
 def test_each_decision_and_no_more_calls_than_repairs_allow(tmp_path, replies, repairs, decision, calls):
     written = iter(replies)
-    result, llm = ask(
-        tmp_path, {"sql": lambda _: next(written), "sql-repair": lambda _: next(written)}, repairs=repairs
-    )
+    write = dict.fromkeys(("sql", "sql-repair"), lambda _: next(written))
+    result, llm = ask(tmp_path, write, repairs=repairs)
     told = asked(result)
     assert (result.status, told.decision) == ("ok", decision)
     assert len(llm.requests) == calls <= repairs + 1
@@ -108,15 +91,8 @@ def test_the_model_sees_tables_first_then_values_then_the_question(tmp_path):
     assert second.startswith(first)
     assert "SELECT gone FROM orders\n\nThat is wrong. There is no column gone." in second
     assert all(request.reuse_prefix for request in llm.requests)
-    places = [
-        first.index(part)
-        for part in (
-            "CREATE TABLE orders",
-            "CREATE TABLE items",
-            "48291 is a row of orders (orders.order_no)",
-            QUESTION,
-        )
-    ]
+    row = "48291 is a row of orders (orders.order_no)"
+    places = [first.index(part) for part in ("CREATE TABLE orders", "CREATE TABLE items", row, QUESTION)]
     assert places == sorted(places)
     assert "  status TEXT, -- 'held_at_customs', 'shipped'" in first
     assert "-- joins: items.order_no = orders.order_no" in first
@@ -130,10 +106,7 @@ def test_the_model_sees_tables_first_then_values_then_the_question(tmp_path):
         ("SELECT state FROM orders", "There is no column state. Like it: orders.status"),
         ("SELECT a FROM gone", "There is no table gone. The tables: orders, items"),
         ("SELECT name FROM items WHERE name = 'shipped'", "'shipped' is not in name, it is in orders.status"),
-        (
-            "SELECT name FROM items WHERE quantity < 0",
-            "found no rows. 'shipped' is in orders.status.",
-        ),
+        ("SELECT name FROM items WHERE quantity < 0", "found no rows. 'shipped' is in orders.status."),
         ("SELECT FROM", "Error: near"),
         (
             "SELECT DISTINCT orders.status FROM orders WHERE status = 'shipped'",
@@ -150,9 +123,8 @@ def test_the_model_sees_tables_first_then_values_then_the_question(tmp_path):
     ],
 )
 def test_what_a_second_query_is_told(tmp_path, first, hint):
-    result, llm = ask(
-        tmp_path, {"sql": first, "sql-repair": "SELECT order_no FROM orders"}, question="Which are shipped?"
-    )
+    replies = {"sql": first, "sql-repair": "SELECT order_no FROM orders"}
+    result, llm = ask(tmp_path, replies, "Which are shipped?")
     told = asked(result)
     assert hint in llm.requests[1].messages[-1].content
     assert hint in told.attempts[1].repairs
@@ -162,8 +134,8 @@ def test_what_a_second_query_is_told(tmp_path, first, hint):
 
 def test_no_rows_are_kept_where_the_values_are_used(tmp_path):
     sql = "SELECT name FROM orders NATURAL JOIN items WHERE status = 'shipped' AND total > 9e9"
-    result, llm = ask(tmp_path, {"sql": sql}, question="Which items were shipped?")
-    judged = next(span.output for span in result.spans if span.name == "decide on another query")
+    result, llm = ask(tmp_path, {"sql": sql}, "Which items were shipped?")
+    judged = span(result, "decide on another query").output
     assert (judged.decision, asked(result).decision, len(llm.requests)) == ("keep", "no rows", 1)
 
 
@@ -175,9 +147,8 @@ def test_no_rows_are_kept_where_the_values_are_used(tmp_path):
     ],
 )
 def test_the_decision_can_be_forced_either_way(tmp_path, replies, forced, calls, decision):
-    llm = ScriptedLLM({"sql": replies[0], "sql-repair": replies[-1]})
-    request = Request(Query(QUESTION), "tiny", ("text_to_sql",), forced={"decide on another query": forced})
-    result = FakeEngine(tmp_path, llm=llm).ask(request).results[0]
+    write = {"sql": replies[0], "sql-repair": replies[-1]}
+    result, llm = ask(tmp_path, write, forced={"decide on another query": forced})
     assert (len(llm.requests), asked(result).decision) == (calls, decision)
 
 
@@ -205,9 +176,7 @@ def test_only_the_embedded_server_is_bound_and_what_it_refuses_is_asked_without(
                 raise ModelFailed("failed to parse grammar")
             return "SELECT status FROM orders"
 
-        llm = ScriptedLLM({"sql": reply}, endpoint="embedded")
-        request = Request(Query(QUESTION), "tiny", ("text_to_sql",))
-        result = FakeEngine(tmp_path, llm=llm).ask(request).results[0]
+        result, llm = ask(tmp_path, ScriptedLLM({"sql": reply}, endpoint="embedded"))
         assert [bool(one.grammar) for one in llm.requests] == ([True, False] if refuses else [True])
         assert (asked(result).decision, asked(result).bounded) == ("answered", not refuses)
         rules = Grammar(llm.requests[0].grammar)
@@ -236,10 +205,7 @@ def test_an_empty_database_and_odd_names(tmp_path, script, decision):
         return rules.draw(Random(3), 10)
 
     llm = ScriptedLLM({"sql": first, "sql-repair": first}, endpoint="embedded")
-    engine, found = FakeEngine(tmp_path, llm=llm), database(script)
-    engine.tables = lambda _corpus, _need: found
-    question = Query("What is 'it''s \"x\" | ::= \\' in ORDER?")
-    result = engine.ask(Request(question, "tiny", ("text_to_sql",))).results[0]
+    result, _ = ask(tmp_path, llm, "What is 'it''s \"x\" | ::= \\' in ORDER?", database(script))
     assert result.status == "ok", result.error
     assert asked(result).error == ("the database has no table" if decision == "failed" else "")
 
@@ -254,9 +220,8 @@ def test_the_result_is_a_passage_that_the_answer_cites(tmp_path):
     assert result.citations == (hit.passage.id,)
     assert len(llm.requests) == 1
     for by in ("model", "extract"):
-        result, llm = ask(
-            tmp_path, {"sql": "SELECT status FROM orders"}, answers="all", style=AnswerStyle(by=by)
-        )
+        style = AnswerStyle(by=by)
+        result, llm = ask(tmp_path, {"sql": "SELECT status FROM orders"}, answers="all", style=style)
         assert result.answer == "status: held_at_customs and shipped (2 rows) [1]"
         assert len(llm.requests) == 1, "the rows are told without a model"
 
@@ -311,15 +276,10 @@ def test_stored_values_cannot_close_their_marks_and_a_steered_model_reaches_noth
         assert text.count("</passage 1>") == 1
         return "DELETE FROM notes" if request.prompt == "sql/2" else "SELECT load_extension('/tmp/x')"
 
-    result, _ = ask(
-        tmp_path, {"sql": obey, "sql-repair": obey}, tables=tables, question="Which notes are there?"
-    )
+    result, _ = ask(tmp_path, {"sql": obey, "sql-repair": obey}, "Which notes are there?", tables)
     told = asked(result)
     assert told.decision == "rejected by the guard"
-    assert [attempt.sql for attempt in told.attempts] == [
-        "DELETE FROM notes",
-        "SELECT load_extension('/tmp/x')",
-    ]
+    assert [one.sql for one in told.attempts] == ["DELETE FROM notes", "SELECT load_extension('/tmp/x')"]
     assert result.abstained
     assert tables.query("SELECT count(*) FROM notes").rows == ((3,),)
 
@@ -335,12 +295,10 @@ def test_of_a_large_schema_the_tables_for_the_question_are_shown(tmp_path):
         + "INSERT INTO remark VALUES ('blue ribbon');"
     )
     question = "Which town has the invoice with most euros and a blue ribbon?"
-    llm = ScriptedLLM({"sql": "SELECT 1"})
-    engine, found = FakeEngine(tmp_path, llm=llm), database(script)
+    engine, found = FakeEngine(tmp_path, llm=(llm := ScriptedLLM({"sql": "SELECT 1"}))), database(script)
     engine.tables = lambda _corpus, _need: found
-    request = Request(Query(question), "tiny", ("text_to_sql",), {"text_to_sql": {"tables": 2}})
-    result = engine.ask(request).results[0]
-    chosen = next(span.output for span in result.spans if span.name == "choose tables")
+    result, _ = asking.ask(tmp_path, "text_to_sql", question, engine=engine, tables=2)
+    chosen = span(result, "choose tables").output
     sent = llm.requests[0].messages[-1].content
     assert "remark for a value of the question" in chosen.why
     for name in ("customer", "invoice", "contract", "remark"):
@@ -360,15 +318,16 @@ def test_of_a_large_schema_the_tables_for_the_question_are_shown(tmp_path):
     ],
 )
 def test_the_hybrid_says_which_side_it_used(tmp_path, replies, decision):
-    result, llm = ask(tmp_path, {**replies, "answer": "Said [1]."}, "structured_hybrid", answers="all")
-    side = next(span for span in result.spans if span.name == "choose the side").output
+    replies = {**replies, "answer": "Said [1]."}
+    result, llm = ask(tmp_path, replies, route="structured_hybrid", answers="all")
+    side = span(result, "choose the side").output
     assert (result.status, side.decision) == ("ok", decision)
     row = "name: vase (2 rows) and lamp [1] " if decision == "both" else ""
     assert result.answer == f"{row}Said [1]."
     assert (result.hits[0].passage.id[:4] == "sql/") is (decision == "both")
     assert result.citations == (result.hits[0].passage.id,)
     if isinstance(replies["sql"], ModelFailed):
-        tool = next(span for span in result.spans if span.name == "ask the tables")
+        tool = span(result, "ask the tables")
         assert tool.error == str(replies["sql"])
         assert tool.output.error == str(replies["sql"])
     assert llm.requests
@@ -379,10 +338,8 @@ def test_the_hybrid_without_passages_answers_from_the_rows_and_without_both_says
         ("SELECT name FROM items", "tables only", "name: "),
         ("SELECT name FROM items WHERE 0", "neither", None),
     ):
-        engine = FakeEngine(tmp_path, llm=ScriptedLLM({"sql": sql}), texts={})
-        result = engine.ask(Request(Query(QUESTION), "tiny", ("structured_hybrid",))).results[0]
-        side = next(span for span in result.spans if span.name == "choose the side").output
-        assert side.decision == decision
+        result, _ = asking.ask(tmp_path, "structured_hybrid", QUESTION, {"sql": sql}, options={"texts": {}})
+        assert span(result, "choose the side").output.decision == decision
         assert result.answer is None if start is None else result.answer.startswith(start)
 
 
