@@ -26,9 +26,9 @@ def hubs_(
 ) -> None:
     """List hubs, the passages returned for many questions, and those never returned.
 
-    A sentence of each passage is asked, up to 2,000, by words and by vectors. With labelled questions, those of
-    `--questions` or of the corpus, it also names the relevant passages that hubs keep out of the first 10, and
-    measures what taking the hubs out of the rankings changes.
+    A sentence of each passage is asked, up to 2,000, by words and by vectors. With labelled questions, those
+    of `--questions` or of the corpus, it also names the relevant passages that hubs keep out of the first 10,
+    and measures what taking the hubs out of the rankings changes.
     """
     now = settings.current()
     source = catalogue.source(corpus, settings=now)

@@ -1,6 +1,4 @@
-from typing import Annotated
-
-from core.routes.prelude import Answer, Parameter, Query, Steps, route
+from core.routes.prelude import Annotated, Answer, Parameter, Query, Steps, route
 
 
 @route("Adaptive k", family="scoring", paper="Taguchi, Maekawa & Bhutani 2025, arXiv:2506.08479")

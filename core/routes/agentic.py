@@ -1,19 +1,5 @@
-from typing import Annotated
-
-from core.routes.prelude import (
-    EVIDENCE,
-    NO_GAIN,
-    POOL,
-    Answer,
-    Need,
-    Parameter,
-    Query,
-    Ranking,
-    Share,
-    Steps,
-    route,
-    shared,
-)
+from core.domain.types import Ranking
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Share, Steps, route, shared
 from core.steps.agent import Action, Did
 
 
@@ -23,7 +9,7 @@ from core.steps.agent import Action, Did
     paper="Yao et al. 2023, arXiv:2210.03629",
     needs=[Need.LLM, Need.BM25],
     decides=["evidence"],
-    measured=NO_GAIN,
+    measured=shared.NO_GAIN,
 )
 def agentic(
     query: Query,
@@ -42,7 +28,7 @@ def agentic(
     copy a few words: no document can choose an action. The passages collected come first, in the order of
     finding; the rest follows, fused by reciprocal rank.
     """
-    cut = do.calibrated("evidence", threshold, EVIDENCE).cut
+    cut = do.calibrated("evidence", threshold, shared.EVIDENCE).cut
 
     def act(action: Action, text: str, had: Ranking) -> Ranking:
         if action == "sql":
@@ -76,5 +62,5 @@ def agentic(
         found = act(choice.decision, text, collected) if text else ()
         did, collected = take_in(choice.decision, choice.input, found, collected)
         done, results = (*done, did), (*results, (text, found))
-    merged = do.append(collected, do.rrf(tuple(hits for _, hits in results)))[: 2 * POOL]
+    merged = do.append(collected, do.rrf(tuple(hits for _, hits in results)))[: 2 * shared.POOL]
     return do.answer(query.text, merged, None, len(collected))

@@ -1,6 +1,4 @@
-from typing import Annotated
-
-from core.routes.prelude import DEFAULT_SHOWN_PASSAGES, Answer, Need, Parameter, Query, Share, Steps, route
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Share, Steps, route, shared
 
 
 @route("Auto-merging", family="index", paper="LlamaIndex 2023, AutoMergingRetriever", needs=[Need.CHILDREN])
@@ -18,5 +16,7 @@ def auto_merge(
     vector = do.embed(query.text)
     hits = do.nearest_key(Need.CHILDREN, vector)
     return do.answer(
-        query.text, hits, do.merge_pieces(hits[:DEFAULT_SHOWN_PASSAGES], vector, pieces, share).excerpts
+        query.text,
+        hits,
+        do.merge_pieces(hits[: shared.DEFAULT_SHOWN_PASSAGES], vector, pieces, share).excerpts,
     )

@@ -1,6 +1,4 @@
-from typing import Annotated, Literal
-
-from core.routes.prelude import Answer, Need, Parameter, Query, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Literal, Need, Parameter, Query, Steps, route, shared
 
 
 @route(

@@ -1,6 +1,4 @@
-from typing import Annotated
-
-from core.routes.prelude import DEFAULT_SHOWN_PASSAGES, Answer, Need, Query, Share, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Query, Share, Steps, route, shared
 from core.steps.confidence import How
 
 
@@ -32,4 +30,4 @@ def confidence(
             return unaided.over()
     hits = do.hybrid(query.text, fused_by)
     do.ranked(hits)
-    return do.write_answer(query.text, hits[:DEFAULT_SHOWN_PASSAGES]).over(hits)
+    return do.write_answer(query.text, hits[: shared.DEFAULT_SHOWN_PASSAGES]).over(hits)

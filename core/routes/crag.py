@@ -1,6 +1,5 @@
-from typing import Annotated, Literal
-
-from core.routes.prelude import NO_GAIN, Answer, Need, Parameter, Query, Ranking, Steps, route, shared
+from core.domain.types import Ranking
+from core.routes.prelude import Annotated, Answer, Literal, Need, Parameter, Query, Steps, route, shared
 from core.steps.evaluate import Which
 from core.steps.refine import recompose
 
@@ -13,7 +12,7 @@ from core.steps.refine import recompose
     needs_if={("evaluator", "llm"): Need.LLM, ("evaluator", "cross-encoder"): Need.CROSS_ENCODER},
     uses=[Need.WEB, Need.LLM],
     first=True,
-    measured=NO_GAIN,
+    measured=shared.NO_GAIN,
     prepared=[Need.TOKENS],
 )
 def crag(

@@ -1,6 +1,4 @@
-from typing import Annotated
-
-from core.routes.prelude import POOL, Answer, Need, Parameter, Query, Ranking, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Ranking, Steps, route, shared
 from core.steps.linked_names import LOOK_UP_FROM
 
 READ_PER_SUBQUESTION = 3  # passages of each sub-question in which names are looked for
@@ -40,10 +38,10 @@ def decompose(
         found = do.in_turn(parts, query.text, find)
     else:
         found = dict(zip(parts, do.each(find, parts), strict=True))
-    collected = do.collect((), own, lead, 2 * POOL)
+    collected = do.collect((), own, lead, 2 * shared.POOL)
     searched: tuple[str, ...] = ()
     for part, ranking in found.items():
-        collected = do.collect(collected, ranking, each, 2 * POOL)
+        collected = do.collect(collected, ranking, each, 2 * shared.POOL)
         if not look_up:
             continue
         missing = do.find_name(
@@ -51,5 +49,5 @@ def decompose(
         )
         if missing.decision == "look up":
             searched = (*searched, missing.query)
-            collected = do.collect(collected, find(missing.query), 1, 2 * POOL)
-    return do.answer(query.text, do.append(collected, own)[: 2 * POOL])
+            collected = do.collect(collected, find(missing.query), 1, 2 * shared.POOL)
+    return do.answer(query.text, do.append(collected, own)[: 2 * shared.POOL])

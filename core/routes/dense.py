@@ -1,6 +1,4 @@
-from typing import Annotated, Literal
-
-from core.routes.prelude import Answer, Parameter, Query, Steps, route
+from core.routes.prelude import Annotated, Answer, Literal, Parameter, Query, Steps, route
 
 
 @route(

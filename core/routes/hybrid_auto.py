@@ -1,7 +1,5 @@
-from typing import Annotated
-
 from core.domain.parameters import named
-from core.routes.prelude import Answer, Need, Parameter, Query, Steps, route
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps, route
 
 
 @route(

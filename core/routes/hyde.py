@@ -1,6 +1,4 @@
-from typing import Annotated
-
-from core.routes.prelude import Answer, Need, Query, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Query, Steps, route, shared
 
 
 @route("HyDE", family="query", paper="Gao et al. 2022, arXiv:2212.10496", needs=[Need.LLM], first=True)

@@ -1,17 +1,5 @@
-from typing import Annotated, Literal
-
-from core.routes.prelude import (
-    DEFAULT_SHOWN_PASSAGES,
-    POOL,
-    Answer,
-    Need,
-    Parameter,
-    Query,
-    Ranking,
-    Steps,
-    route,
-    shared,
-)
+from core.domain.types import Ranking
+from core.routes.prelude import Annotated, Answer, Literal, Need, Parameter, Query, Steps, route, shared
 from core.steps.linked_names import LOOK_UP_FROM
 
 FIRST_READ_PASSAGES = 5  # passages of the question's own search in which names are looked for
@@ -47,11 +35,7 @@ def iterative(
     """
 
     def find(text: str) -> Ranking:
-        if retriever == "hybrid":
-            return do.hybrid(text, fused_by)
-        if retriever == "grep":
-            return do.grep(text)
-        return do.sparse(text) if retriever == "bm25" else do.dense(text)
+        return do.grep(text) if retriever == "grep" else do.found_with(retriever, text, fused_by)
 
     own = find(query.text)
     read = do.collect((), own, FIRST_READ_PASSAGES, FIRST_READ_PASSAGES)
@@ -71,5 +55,5 @@ def iterative(
         grown = do.collect(collected, found, each, keep)
         new, collected = len(grown) - len(collected), grown
         read = do.collect(read, found, each, FIRST_READ_PASSAGES + steps * each)
-    merged = do.append(collected, own)[: 2 * POOL]
-    return do.answer(query.text, merged, None, max(DEFAULT_SHOWN_PASSAGES, len(collected)))
+    merged = do.append(collected, own)[: 2 * shared.POOL]
+    return do.answer(query.text, merged, None, max(shared.DEFAULT_SHOWN_PASSAGES, len(collected)))

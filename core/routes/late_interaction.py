@@ -1,6 +1,4 @@
-from typing import Annotated
-
-from core.routes.prelude import POOL, Answer, Need, Parameter, Query, Steps, route
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps, route, shared
 
 
 @route(
@@ -24,6 +22,6 @@ def late_interaction(
     asked = do.embed_tokens(query.text)
     if candidates == 0:
         return do.answer(query.text, do.maxsim_all(asked))
-    depth = max(candidates, POOL)  # not less, so that the searches are those of other routes
+    depth = max(candidates, shared.POOL)  # not less, so that the searches are those of other routes
     lists = (do.sparse(query.text, depth), do.dense(query.text, depth))
     return do.answer(query.text, do.maxsim(asked, lists, candidates))

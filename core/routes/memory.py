@@ -1,6 +1,4 @@
-from typing import Annotated
-
-from core.routes.prelude import POOL, Answer, Need, Parameter, Query, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps, route, shared
 
 
 @route(
@@ -35,7 +33,7 @@ def memory(
     text = do.in_context(query.text, recalled)
     if not expand:
         fused = do.rrf((sparse, dense, recalled), 60, (1.0, 1.0, memory_weight))
-        return do.answer(text, fused[: 2 * POOL])
+        return do.answer(text, fused[: 2 * shared.POOL])
     drawn = do.nearest(do.drawn_to(query.text, recalled, memory_weight))
     lists = (do.sparse(text), drawn, sparse, dense)
     return do.answer(text, do.rrf(lists, 60, (1.0, 1.0, alone, alone)))

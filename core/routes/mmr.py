@@ -1,6 +1,4 @@
-from typing import Annotated
-
-from core.routes.prelude import Answer, Parameter, Query, Steps, route
+from core.routes.prelude import Annotated, Answer, Parameter, Query, Steps, route
 
 
 @route("Dense + MMR", family="scoring", paper="Carbonell & Goldstein 1998, doi:10.1145/290941.291025")

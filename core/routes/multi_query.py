@@ -1,6 +1,4 @@
-from typing import Annotated, Literal
-
-from core.routes.prelude import Answer, Need, Query, Ranking, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Literal, Need, Query, Steps, route, shared
 
 
 @route(
@@ -19,10 +17,6 @@ def multi_query(
 ) -> Answer:
     """Search with the question and its variants, merge the lists by best rank."""
 
-    def find(text: str) -> Ranking:
-        if search == "hybrid":
-            return do.hybrid(text, fused_by)
-        return do.dense(text) if search == "dense" else do.sparse(text)
-
     texts = (query.text, *do.variants(query.text, n))
-    return do.answer(query.text, do.union(tuple(find(text) for text in texts), texts))
+    found = tuple(do.found_with(search, text, fused_by) for text in texts)
+    return do.answer(query.text, do.union(found, texts))

@@ -1,20 +1,17 @@
 """The names that most routes import: the declaration, the steps, and the types of the domain."""
 
+from typing import Annotated, Literal
+
 from core.domain.needs import Need
-from core.domain.types import EVIDENCE, Answer, Query, Ranking
+from core.domain.types import Answer, Query, Ranking
 from core.routes import shared
 from core.routes.declare import Parameter, Share, route
-from core.steps import POOL, Steps
-from core.steps.generate import DEFAULT_SHOWN_PASSAGES
-
-NO_GAIN = "No gain shown with a 1.5B model."
+from core.steps import Steps
 
 __all__ = [
-    "DEFAULT_SHOWN_PASSAGES",
-    "EVIDENCE",
-    "NO_GAIN",
-    "POOL",
+    "Annotated",
     "Answer",
+    "Literal",
     "Need",
     "Parameter",
     "Query",

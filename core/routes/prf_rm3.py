@@ -1,6 +1,4 @@
-from typing import Annotated
-
-from core.routes.prelude import Answer, Need, Parameter, Query, Share, Steps, route
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Share, Steps, route
 
 
 @route(

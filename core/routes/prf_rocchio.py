@@ -1,6 +1,4 @@
-from typing import Annotated
-
-from core.routes.prelude import Answer, Parameter, Query, Share, Steps, route
+from core.routes.prelude import Annotated, Answer, Parameter, Query, Share, Steps, route
 
 
 @route("Dense + Rocchio", family="query", paper="Rocchio 1971; Li et al. 2022, arXiv:2108.11044")

@@ -1,6 +1,4 @@
-from typing import Annotated, Literal
-
-from core.routes.prelude import Answer, Parameter, Query, Steps, route
+from core.routes.prelude import Annotated, Answer, Literal, Parameter, Query, Steps, route
 
 
 @route("Dense, quantised", family="scoring", paper="Yamada, Asai & Hajishirzi 2021, arXiv:2106.00882")

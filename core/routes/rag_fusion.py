@@ -1,4 +1,4 @@
-from core.routes.prelude import POOL, Answer, Need, Query, Steps, route, shared
+from core.routes.prelude import Answer, Need, Query, Steps, route, shared
 
 
 @route(
@@ -12,4 +12,4 @@ def rag_fusion(query: Query, do: Steps, *, n: shared.Variants = 3, k: shared.Rrf
     """Search with the question and its variants, fuse all lists by reciprocal rank."""
     texts = (query.text, *do.variants(query.text, n))
     lists = tuple(ranking for text in texts for ranking in (do.sparse(text), do.dense(text)))
-    return do.answer(query.text, do.rrf(lists, k)[: 2 * POOL])
+    return do.answer(query.text, do.rrf(lists, k)[: 2 * shared.POOL])

@@ -1,7 +1,5 @@
-from typing import Annotated, Literal
-
-from core.routes import shared
-from core.routes.prelude import EVIDENCE, POOL, Answer, Need, Parameter, Query, Ranking, Share, Steps, route
+from core.domain.types import Query, Ranking
+from core.routes.prelude import Annotated, Answer, Literal, Need, Parameter, Share, Steps, route, shared
 from core.steps.agent import Action, Did, files_of
 
 
@@ -36,7 +34,7 @@ def read_files(
     choose one of them: no document can choose an action. If nothing was read at the end, the best passages
     found are. What was read comes first and is what an answer cites; the rest is fused by reciprocal rank.
     """
-    cut = do.calibrated("evidence", threshold, EVIDENCE).cut if chooser == "model" else 0.0
+    cut = do.calibrated("evidence", threshold, shared.EVIDENCE).cut if chooser == "model" else 0.0
     do.limit(calls, tokens)
 
     def act(action: Action, text: str, found: Ranking, read: Ranking) -> Ranking:
@@ -48,9 +46,7 @@ def read_files(
             return do.list_files(text)
         if action == "grep":
             return do.grep(text)
-        if retriever == "hybrid":
-            return do.hybrid(text, fused_by)
-        return do.sparse(text) if retriever == "bm25" else do.dense(text)
+        return do.found_with(retriever, text, fused_by)
 
     def spent() -> str:
         return do.spent(seconds, len(read), keep) or (do.lacking(8) if chooser == "model" else "")
@@ -95,5 +91,5 @@ def read_files(
         read = do.collect(
             (), do.read_range(found, files_of(found, ())[0], min(length, keep), ()), length, keep
         )
-    merged = do.append(read, do.rrf(tuple(located)))[: 2 * POOL]
+    merged = do.append(read, do.rrf(tuple(located)))[: 2 * shared.POOL]
     return do.answer(query.text, merged, None, max(1, len(read)))

@@ -1,6 +1,4 @@
-from typing import Annotated
-
-from core.routes.prelude import Answer, Need, Parameter, Query, Steps, route
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps, route
 
 
 @route("Recency", family="scoring", paper="Li & Croft 2003, doi:10.1145/956863.956951", needs=[Need.BM25])

@@ -1,6 +1,4 @@
-from typing import Annotated
-
-from core.routes.prelude import Answer, Need, Query, Share, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Query, Share, Steps, route, shared
 from core.steps.rerank import Which
 
 

@@ -1,6 +1,4 @@
-from typing import Annotated
-
-from core.routes.prelude import Answer, Need, Parameter, Query, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps, route, shared
 
 
 @route(

@@ -1,6 +1,4 @@
-from typing import Annotated
-
-from core.routes.prelude import POOL, Answer, Need, Parameter, Query, Steps, route
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps, route, shared
 
 
 @route(
@@ -28,4 +26,4 @@ def rewrite(
     if not weight or question == query.text:
         return do.answer(question, do.rrf(own))
     lists = (*own, do.sparse(query.text), do.dense(query.text))
-    return do.answer(question, do.rrf(lists, 60, (1.0, 1.0, weight, weight))[: 2 * POOL])
+    return do.answer(question, do.rrf(lists, 60, (1.0, 1.0, weight, weight))[: 2 * shared.POOL])

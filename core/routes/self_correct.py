@@ -1,18 +1,5 @@
-from typing import Annotated
-
 from core.backends.prompting.citations import Draft
-from core.routes.prelude import (
-    DEFAULT_SHOWN_PASSAGES,
-    NO_GAIN,
-    Answer,
-    Need,
-    Parameter,
-    Query,
-    Share,
-    Steps,
-    route,
-    shared,
-)
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Share, Steps, route, shared
 from core.steps.claims import CheckedDraft, Revision
 
 
@@ -22,7 +9,7 @@ from core.steps.claims import CheckedDraft, Revision
     paper="Gao et al. 2023 (RARR), arXiv:2210.08726; Madaan et al. 2023, arXiv:2303.17651",
     needs=[Need.LLM, Need.BM25],
     decides=["claim support", "evidence"],
-    measured=NO_GAIN,
+    measured=shared.NO_GAIN,
 )
 def self_correct(
     query: Query,
@@ -41,7 +28,7 @@ def self_correct(
     """
     hits = do.hybrid(query.text, fused_by)
     do.ranked(hits)
-    shown = hits[:DEFAULT_SHOWN_PASSAGES]
+    shown = hits[: shared.DEFAULT_SHOWN_PASSAGES]
     cut = do.calibrated("claim support", threshold, 0.5).cut
     drafts: tuple[Draft, ...] = (do.write_answer(query.text, shown, evidence=evidence or None),)
     checked: tuple[CheckedDraft, ...] = ()

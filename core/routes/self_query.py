@@ -1,6 +1,4 @@
-from typing import Annotated
-
-from core.routes.prelude import Answer, Need, Query, Steps, route
+from core.routes.prelude import Annotated, Answer, Need, Query, Steps, route
 from core.steps.conditions import By
 
 

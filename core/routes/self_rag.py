@@ -1,6 +1,4 @@
-from typing import Annotated
-
-from core.routes.prelude import Answer, Need, Parameter, Query, Ranking, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Ranking, Steps, route, shared
 from core.steps.self_rag import GrowingTree, When, Written
 
 

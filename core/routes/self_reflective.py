@@ -1,18 +1,5 @@
-from typing import Annotated
-
-from core.routes.prelude import (
-    EVIDENCE,
-    NO_GAIN,
-    Answer,
-    Need,
-    Parameter,
-    Query,
-    Ranking,
-    Share,
-    Steps,
-    route,
-    shared,
-)
+from core.domain.types import Ranking
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Share, Steps, route, shared
 from core.steps.reflect import Reason, Reflection
 
 
@@ -22,7 +9,7 @@ from core.steps.reflect import Reason, Reflection
     paper="Madaan et al. 2023, arXiv:2303.17651 (feedback); Kadavath et al. 2022, arXiv:2207.05221 (P(Yes))",
     needs=[Need.LLM, Need.BM25],
     decides=["evidence"],
-    measured=NO_GAIN,
+    measured=shared.NO_GAIN,
 )
 def self_reflective(
     query: Query,
@@ -39,7 +26,7 @@ def self_reflective(
     Every round is judged on the user's own question. The passages judged in the round with the highest P(Yes)
     come first, whatever ended the search, including a spent budget; the fused results of all rounds follow.
     """
-    cut = do.calibrated("evidence", threshold, EVIDENCE).cut
+    cut = do.calibrated("evidence", threshold, shared.EVIDENCE).cut
     found: tuple[Ranking, ...] = ()
     seen: tuple[Reflection, ...] = ()
     tried: tuple[str, ...] = (query.text,)

@@ -1,8 +1,5 @@
-from typing import Annotated
-
 from core.backends.prompting.citations import NOT_ANSWERED, Draft
-from core.routes import shared
-from core.routes.prelude import DEFAULT_SHOWN_PASSAGES, EVIDENCE, Answer, Need, Query, Share, Steps, route
+from core.routes.prelude import Annotated, Answer, Need, Query, Share, Steps, route, shared
 
 
 @route(
@@ -25,12 +22,12 @@ def self_route(
     """
     hits = do.hybrid(query.text, fused_by)
     do.ranked(hits)
-    worth = do.calibrated("evidence", threshold, EVIDENCE)
-    chosen = do.found_or_all(query.text, hits[:DEFAULT_SHOWN_PASSAGES], worth.cut).decision
+    worth = do.calibrated("evidence", threshold, shared.EVIDENCE)
+    chosen = do.found_or_all(query.text, hits[: shared.DEFAULT_SHOWN_PASSAGES], worth.cut).decision
     if chosen == "abstain":
         return Draft(NOT_ANSWERED, abstained=True).over(hits)
     if chosen == "answer from what was found":
-        return do.write_answer(query.text, hits[:DEFAULT_SHOWN_PASSAGES], evidence=0.0).over(hits)
+        return do.write_answer(query.text, hits[: shared.DEFAULT_SHOWN_PASSAGES], evidence=0.0).over(hits)
     everything = do.whole_corpus()
     draft = do.answer_from_all(query.text, everything)
     return draft.over(do.append(do.cited(everything, draft.citations), hits))

@@ -1,6 +1,4 @@
-from typing import Annotated
-
-from core.routes.prelude import DEFAULT_SHOWN_PASSAGES, Answer, Need, Parameter, Query, Steps, route
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps, route, shared
 
 
 @route(
@@ -18,4 +16,5 @@ def sentence_window(
     """Search single sentences; what is read of a passage is the sentence found and those around it."""
     vector = do.embed(query.text)
     hits = do.nearest_key(Need.SENTENCES, vector)
-    return do.answer(query.text, hits, do.sentences_around(hits[:DEFAULT_SHOWN_PASSAGES], vector, window))
+    head = hits[: shared.DEFAULT_SHOWN_PASSAGES]
+    return do.answer(query.text, hits, do.sentences_around(head, vector, window))

@@ -1,8 +1,15 @@
-"""Parameters that several routes have, declared once."""
+"""Parameters and numbers that several routes have, declared once."""
 
 from typing import Annotated, Literal
 
+from core.domain.types import EVIDENCE
 from core.routes.declare import Parameter, Share
+from core.steps import POOL
+from core.steps.generate import DEFAULT_SHOWN_PASSAGES
+
+__all__ = ["DEFAULT_SHOWN_PASSAGES", "EVIDENCE", "POOL"]
+
+NO_GAIN = "No gain shown with a 1.5B model."
 
 Alpha = Annotated[float, Parameter(0, 1, "weight of the dense scores; BM25 has 1 minus it", tunes="alpha")]
 FusedBy = Annotated[Literal["auto", "min_max", "rrf"], "fusion of BM25 and dense; auto: as measured"]

@@ -1,6 +1,4 @@
-from typing import Annotated
-
-from core.routes.prelude import POOL, Answer, Need, Parameter, Query, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps, route, shared
 
 
 @route("Step-back", family="query", paper="Zheng et al. 2023, arXiv:2310.06117", needs=[Need.LLM, Need.BM25])
@@ -20,4 +18,4 @@ def step_back(
     if general == query.text or not weight:
         return do.answer(query.text, do.rrf(own, k))
     lists = (*own, do.sparse(general), do.dense(general))
-    return do.answer(query.text, do.rrf(lists, k, (1.0, 1.0, weight, weight))[: 2 * POOL])
+    return do.answer(query.text, do.rrf(lists, k, (1.0, 1.0, weight, weight))[: 2 * shared.POOL])

@@ -124,6 +124,14 @@ class Hybrid(Retrieve, Fuse):
         dense = self.dense_weight if weight is None else weight
         return self.linear(both, (1 - dense, dense), "none")
 
+    def found_with(
+        self, retriever: Literal["hybrid", "bm25", "dense"], text: str, fused_by: FusedBy = "auto"
+    ) -> Ranking:
+        """Search by BM25, by dense vectors, or by both; see `hybrid`."""
+        if retriever == "hybrid":
+            return self.hybrid(text, fused_by)
+        return self.sparse(text) if retriever == "bm25" else self.dense(text)
+
     @property
     def dense_weight(self) -> float:
         """Return the weight of the cosine that the corpus was measured to need."""
