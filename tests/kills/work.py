@@ -20,20 +20,8 @@ from typing import Any
 
 import pytest
 
-WORDS = (
-    "parcel",
-    "box",
-    "return",
-    "key",
-    "customs",
-    "express",
-    "late",
-    "crushed",
-    "stored",
-    "glass",
-    "invoice",
-    "pallet",
-)
+_WORDS = "parcel box return key customs express late crushed stored glass invoice pallet"
+WORDS = tuple(_WORDS.split())
 FILES = 12
 
 
@@ -104,10 +92,7 @@ def evaluation(folder: Path) -> Any:
 
 
 WORK: dict[str, Callable[[Path], Any]] = {
-    "index": index,
-    "chunkings": chunkings,
-    "enrichment": enrichment,
-    "evaluation": evaluation,
+    made.__name__: made for made in (index, chunkings, enrichment, evaluation)
 }
 
 
@@ -172,13 +157,7 @@ def child(name: str, folder: Path, last: int | None, seconds: float) -> None:
 def serve() -> None:
     """Load everything once, and fork for each order."""
     with_hashes()
-    for module in (
-        "bm25s",
-        "faiss",
-        "core.corpus.enrichments.store",
-        "core.evaluation.experiment",
-        "tests.audited",
-    ):
+    for module in ("bm25s", "faiss", "core.corpus.enrichments.store", "tests.audited"):
         importlib.import_module(module)
     for line in sys.stdin:
         name, folder, last, seconds = json.loads(line)

@@ -10,6 +10,7 @@ from typing import get_type_hints
 
 import anyio
 import pytest
+from anyio.from_thread import start_blocking_portal
 from mcp import Client, StdioServerParameters, stdio_client
 
 from core.api import evaluate, mcp_server
@@ -39,20 +40,17 @@ def engine(tmp_path, monkeypatch):
 @pytest.fixture
 def call(engine):
     """Call one tool: what it gives, or its error as text."""
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(Client(server())) as client:
 
-    def run(tool, **arguments):
-        async def talk():
-            async with Client(server()) as client:
-                return await client.call_tool(tool, arguments)
+        def run(tool, **arguments):
+            result = portal.call(client.call_tool, tool, arguments)
+            if result.is_error:
+                (said,) = result.content
+                return said.text
+            assert json.loads(result.content[0].text) == result.structured_content
+            return result.structured_content
 
-        result = anyio.run(talk)
-        if result.is_error:
-            (said,) = result.content
-            return said.text
-        assert json.loads(result.content[0].text) == result.structured_content
-        return result.structured_content
-
-    return run
+        yield run
 
 
 def test_the_tools_say_what_they_do_and_that_they_read():

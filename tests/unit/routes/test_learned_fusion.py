@@ -39,6 +39,7 @@ from core.evaluation.tuning.learn import (
 )
 from core.routes.registry import routes
 from core.steps.fitted_fusion import features, ordered, parts
+from tests.asking import ask, scores
 from tests.fakes import FakeEngine, some_weights
 
 TRUE = ((2.0, 0.0, 0.0), (8.0, 0.0, 0.0))  # of two lists: the second's score counts four times as much
@@ -161,12 +162,8 @@ def test_noise_is_worth_nothing_out_of_fold(two_strengths):
     }
     for labels in qrels.values():
         labels[next(iter(labels))] = 1
-    found = learn.learned(
-        replace(noise, labelled=replace(noise.labelled, qrels=qrels)),
-        "noise",
-        ("bm25", "dense"),
-        list(noise.lists),
-    )
+    drawn = replace(noise, labelled=replace(noise.labelled, qrels=qrels))
+    found = learn.learned(drawn, "noise", ("bm25", "dense"), list(noise.lists))
     assert found.made["out of fold"]["against"]["hybrid_linear"]["verdict"] == "no difference shown"
 
 
@@ -239,7 +236,7 @@ def test_what_is_served_is_what_was_fitted(tmp_path, material, fitted):
     fingerprint = engine.corpus("tiny").fingerprint
     mine = replace(fitted, fingerprint=fingerprint)
     files.write(tmp_path, mine)
-    result = engine.ask(Request(Query("send a fragile box back"), "tiny", ("learned_fusion",))).results[0]
+    result = ask(tmp_path, "learned_fusion", "send a fragile box back", engine=engine)[0]
     assert result.status == "ok"
     labelled = LabelledSet(
         "t", (Question("a", Query("send a fragile box back")),), {"a": {"crushed:0-80": 1}}
@@ -263,7 +260,7 @@ def test_what_is_served_is_what_was_fitted(tmp_path, material, fitted):
 
 def test_the_fusion_of_a_stored_run_can_be_tried_again(tmp_path):
     engine = FakeEngine(tmp_path)
-    result = engine.ask(Request(Query("send a fragile box back"), "tiny", ("learned_fusion",))).results[0]
+    result = ask(tmp_path, "learned_fusion", "send a fragile box back", engine=engine)[0]
     (fusion,) = fusions(result)
     assert (fusion.method, fusion.lack) == ("fitted", "")
     assert recompute(fusion, {}) == fusion.span.hits
@@ -273,17 +270,8 @@ def test_the_fusion_of_a_stored_run_can_be_tried_again(tmp_path):
     doubled = shares(fusion, {"weights.0": 2.0})
     for id, some in shares(fusion, {}).items():
         assert doubled[id] == pytest.approx((2 * some[0], *some[1:]))
-
-
-def test_candidates_cut_and_change_no_score(tmp_path):
-    engine = FakeEngine(tmp_path)
-
-    def asked(candidates):
-        parameters = {"learned_fusion": {"candidates": candidates}}
-        request = Request(Query("send a fragile box back"), "tiny", ("learned_fusion",), parameters)
-        return {hit.passage.id: hit.score for hit in engine.ask(request).results[0].hits}
-
-    one, all_ = asked(1), asked(100)
+    all_ = scores(result)
+    one = scores(ask(tmp_path, "learned_fusion", "send a fragile box back", engine=engine, candidates=1)[0])
     assert 0 < len(one) < len(all_)
     assert one == {id: all_[id] for id in one}
 
@@ -291,7 +279,7 @@ def test_candidates_cut_and_change_no_score(tmp_path):
 def test_without_weights_it_is_unavailable_with_the_way_to_get_some(tmp_path, monkeypatch):
     monkeypatch.setattr(FakeEngine, "weights", lambda self, *given: super(FakeEngine, self).weights(*given))
     engine = FakeEngine(tmp_path)
-    result = engine.ask(Request(Query("send"), "tiny", ("learned_fusion",))).results[0]
+    result = ask(tmp_path, "learned_fusion", "send", engine=engine)[0]
     assert result.status == "unavailable"
     assert "python -m core fit tiny" in result.error
     assert "python -m core fit tiny" in missing(engine, "tiny")[Need.WEIGHTS]
@@ -299,10 +287,9 @@ def test_without_weights_it_is_unavailable_with_the_way_to_get_some(tmp_path, mo
     assert "the fitted weights some of tiny need token vectors" in missing(engine, "tiny")[Need.WEIGHTS]
     files.write(tmp_path, replace(some_weights(name="plain"), lists=("bm25",), weights=((1.0, 1.0, 1.0),)))
     assert Need.WEIGHTS not in missing(engine, "tiny"), "the newest need nothing"
-    used = engine.ask(Request(Query("send"), "tiny", ("learned_fusion",))).results[0]
+    used = ask(tmp_path, "learned_fusion", "send", engine=engine)[0]
     assert "another state of the corpus" in used.spans[-1].attributes["note"]
-    parameters = {"learned_fusion": {"weights": "../../etc/passwd"}}
-    refused = engine.ask(Request(Query("send"), "tiny", ("learned_fusion",), parameters)).results[0]
+    refused = ask(tmp_path, "learned_fusion", "send", engine=engine, weights="../../etc/passwd")[0]
     assert refused.status == "failed"
     assert "there are no fitted weights '../../etc/passwd' for tiny; there are: plain, some" in refused.error
 
@@ -387,21 +374,16 @@ def test_fitting_in_the_background_ends_with_kept_weights(labelled_engine):
 
 
 def test_fitting_is_stopped_and_keeps_nothing(labelled_engine):
-    seen = threading.Event()
+    seen, wanted = threading.Event(), Wanted("tiny", "mine", ("bm25", "dense"))
+
+    def stop(done, _of):
+        if done == 3:
+            seen.set()
+
     with pytest.raises(Cancelled):
-        fusion_weights.perform(
-            labelled_engine,
-            Wanted("tiny", "mine", ("bm25", "dense")),
-            lambda done, _of: seen.set() if done == 3 else None,
-            ended=seen.is_set,
-        )
+        fusion_weights.perform(labelled_engine, wanted, stop, ended=seen.is_set)
     with pytest.raises(Cancelled):
-        fusion_weights.perform(
-            labelled_engine,
-            Wanted("tiny", "mine", ("bm25", "dense")),
-            stage=lambda said: seen.set(),
-            ended=seen.is_set,
-        )
+        fusion_weights.perform(labelled_engine, wanted, stage=lambda _: seen.set(), ended=seen.is_set)
     assert files.names(labelled_engine.settings.home, "tiny") == []
 
 
