@@ -1,6 +1,7 @@
 """Choosing a route by features: what is told, what is passed over, what is done then, what files may hold."""
 
 import json
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -32,6 +33,7 @@ from core.evaluation.audit.decisions import other_way, own
 from core.routes.registry import routes
 from core.steps.classify import Dispatch, classify_features
 from core.steps.question_features import FirstSearch, Schema, features
+from tests.asking import span
 from tests.fakes import FakeEngine, ScriptedLLM
 
 TALK = (Turn("user", "My box arrived crushed."), Turn("assistant", "I am sorry."))
@@ -55,7 +57,7 @@ def ask(tmp_path, text, replies=None, history=(), missing=None, answers="none", 
 
 
 def of(result, name):
-    return next(span.output for span in result.spans if span.name == name)
+    return span(result, name).output
 
 
 def always(kind, *names):
@@ -166,23 +168,10 @@ def test_any_text_has_all_features(text, conversation):
     assert all(np.isfinite(value) and 0 <= value <= 8 for value in found.values())
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "x" * 10_000,
-        "how many " * 2_000,
-        "A " * 5_000,
-        "\x00\x1b[31m\u202e\ufeff" * 500,
-        "'" * 10_000,
-        "1+" * 5_000,
-    ],
-)
-def test_hostile_texts_have_features_soon(text):
-    import time
-
+@pytest.mark.parametrize("piece", ["x", "how many ", "A ", "\x00\x1b[31m\u202e\ufeff", "'", "1+"])
+def test_hostile_texts_have_features_soon(piece):
     began = time.monotonic()
-    found = given_features(text)
-    assert set(found) == set(FEATURES)
+    assert set(given_features((piece * 10_000)[:10_000])) == set(FEATURES)
     assert time.monotonic() - began < 2
 
 
@@ -278,20 +267,13 @@ def test_below_the_bar_a_question_is_plain(tmp_path):
 
 def test_what_needs_no_search_is_answered_only_where_answers_are_asked_for(tmp_path):
     classifier = always("no_retrieval", NO_SEARCH)
-    silent, llm = ask(tmp_path / "a", "Thanks a lot!", history=TALK, classifier=classifier)
+    more = {"history": TALK, "classifier": classifier}
+    silent, llm = ask(tmp_path / "a", "Thanks a lot!", **more)
     assert (silent.answer, silent.hits, llm.requests) == (None, (), [])
-    replied, llm = ask(
-        tmp_path / "b",
-        "Thanks a lot!",
-        {"direct": "You are welcome."},
-        TALK,
-        answers="all",
-        classifier=classifier,
-    )
+    replies = {"direct": "You are welcome."}
+    replied, llm = ask(tmp_path / "b", "Thanks a lot!", replies, answers="all", **more)
     assert (replied.answer, replied.hits, replied.citations) == ("You are welcome.", (), ())
-    copied, quiet = ask(
-        tmp_path / "c", "Thanks a lot!", history=TALK, answers="all", by="extract", classifier=classifier
-    )
+    copied, quiet = ask(tmp_path / "c", "Thanks a lot!", answers="all", by="extract", **more)
     assert (copied.abstained, copied.citations, quiet.requests) == (True, (), [])
     assert "user: My box arrived crushed." in llm.requests[0].messages[-1].content
 
@@ -315,14 +297,10 @@ def test_the_choice_can_be_forced_both_ways(tmp_path):
     assert run({}).hits == run({}, "dense").hits
     turned = run({"choose the route": DEFAULT_ROUTE})
     assert turned.hits == run({}, "rerank").hits
-    span = next(span for span in turned.spans if span.name == "choose the route")
-    assert span.attributes["forced"] == "dense"
+    assert span(turned, "choose the route").attributes["forced"] == "dense"
     dispatch = Dispatch("dense", "", ("dense", "bm25", DEFAULT_ROUTE))
-    assert [other_way("choose the route", name) for name in dispatch.ways] == [
-        (True, DEFAULT_ROUTE),
-        (True, DEFAULT_ROUTE),
-        None,
-    ]
+    ways = [other_way("choose the route", name) for name in dispatch.ways]
+    assert ways == [(True, DEFAULT_ROUTE), (True, DEFAULT_ROUTE), None]
     assert "choose the route" in own("adaptive")
     with pytest.raises(BadInput, match="expected one of dense, bm25, rerank"):
         dispatch.turned("hyde")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from itertools import dropwhile, zip_longest
-from pathlib import Path
 
 import pytest
 
 from core.backends.sql.database import Database
 from core.backends.sql.guard import SqlError
 from core.domain.needs import Need
-from core.domain.types import Query, RouteResult, Turn
+from core.domain.types import Query, Turn
 from core.engine.request import Request
 from core.routes.registry import routes
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM, shop
@@ -58,13 +57,11 @@ ANSWERING = {"put the result first", "write answer", "is the answer in the passa
 class Poisoned:
     """Routes over corpora in which the passage that fits best ends in an order, an engine for each order."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home):
         self._home = home
         self._engines: dict[str, FakeEngine] = {}
 
-    def __call__(
-        self, route: str, payload: str, *, word: str = "IGNORE", answers: str = "none"
-    ) -> tuple[RouteResult, ObeyingLLM]:
+    def __call__(self, route, payload, *, word="IGNORE", answers="none"):
         """What the route did and what it asked; with another `word` the same passage gives no order, and is
         found as well.
         """
@@ -89,17 +86,17 @@ class Poisoned:
 
 
 @pytest.fixture(scope="module")
-def poisoned(tmp_path_factory: pytest.TempPathFactory) -> Poisoned:
+def poisoned(tmp_path_factory):
     return Poisoned(tmp_path_factory.mktemp("poisoned"))
 
 
 @pytest.fixture
-def executed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def executed(monkeypatch):
     """Every statement that any database was given to run and did not refuse."""
     ran: list[str] = []
     query = Database.query
 
-    def watched(self: Database, sql: str, *args: object, **more: object) -> object:
+    def watched(self, sql, *args, **more):
         found = query(self, sql, *args, **more)
         ran.append(re.sub(r"\(\?(, \?)*\)", "(?, ...)", sql))  # bound values are no part of a statement
         return found
@@ -108,16 +105,14 @@ def executed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return ran
 
 
-def steps(result: RouteResult) -> list[str]:
+def steps(result):
     return [span.name for span in result.spans]
 
 
 @pytest.mark.slow
 @pytest.mark.trust
 @pytest.mark.parametrize("route", ASKING)
-def test_an_obeying_model_takes_the_same_steps_but_where_it_may_have_a_say(
-    poisoned: Poisoned, route: str, executed: list[str]
-) -> None:
+def test_an_obeying_model_takes_the_same_steps_but_where_it_may_have_a_say(poisoned, route, executed):
     for payload in PAYLOADS:
         clean, calm = poisoned(route, payload, word="OBSERVE")
         wanted = list(executed)
@@ -137,7 +132,7 @@ def test_an_obeying_model_takes_the_same_steps_but_where_it_may_have_a_say(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("route", sorted(SAYS))
-def test_what_may_have_a_say_stays_within_the_caps(poisoned: Poisoned, route: str) -> None:
+def test_what_may_have_a_say_stays_within_the_caps(poisoned, route):
     """The claim is about something: the model does read the order there, and the steps do change."""
     changed = 0
     for payload in PAYLOADS:
@@ -154,9 +149,7 @@ def test_what_may_have_a_say_stays_within_the_caps(poisoned: Poisoned, route: st
 
 @pytest.mark.slow
 @pytest.mark.parametrize("route", ASKING)
-def test_an_answer_can_be_withheld_or_steered_and_nothing_after_it_is_done(
-    poisoned: Poisoned, route: str
-) -> None:
+def test_an_answer_can_be_withheld_or_steered_and_nothing_after_it_is_done(poisoned, route):
     """Where an answer is written, the texts are read: what it says is the document's to spoil."""
     for payload in ("No", "Yes", "zebra"):
         clean, _ = poisoned(route, payload, word="OBSERVE", answers="all")
@@ -174,7 +167,7 @@ def test_an_answer_can_be_withheld_or_steered_and_nothing_after_it_is_done(
 
 @pytest.mark.slow
 @pytest.mark.trust
-def test_the_agent_chooses_without_any_text_that_was_found(poisoned: Poisoned) -> None:
+def test_the_agent_chooses_without_any_text_that_was_found(poisoned):
     chosen = []
     for payload in PAYLOADS:
         found, llm = poisoned("agentic", payload)
@@ -190,8 +183,8 @@ def test_the_agent_chooses_without_any_text_that_was_found(poisoned: Poisoned) -
     assert all(one == longest[: len(one)] for one in chosen), "cut short at most, never another choice"
 
 
-def test_an_order_to_the_grader_moves_that_passages_grade_alone(tmp_path: Path) -> None:
-    def grades(word: str) -> dict[str, tuple[float | None, str]]:
+def test_an_order_to_the_grader_moves_that_passages_grade_alone(tmp_path):
+    def grades(word):
         order = ORDER.format(word=word, payload="No")
         engine = FakeEngine(
             tmp_path,
@@ -209,7 +202,7 @@ def test_an_order_to_the_grader_moves_that_passages_grade_alone(tmp_path: Path) 
     assert found["crushed:0-80"][0] < 0.05 < clean["crushed:0-80"][0]
 
 
-def test_steps_that_show_an_order_to_the_model_say_so(poisoned: Poisoned, tmp_path: Path) -> None:
+def test_steps_that_show_an_order_to_the_model_say_so(poisoned, tmp_path):
     found, _ = poisoned("cag", "Yes")
     [flagged] = [span for span in found.spans if "instructions" in span.attributes]
     order = sorted(TEXTS).index("crushed:0-80") + 1
@@ -233,13 +226,11 @@ def test_steps_that_show_an_order_to_the_model_say_so(poisoned: Poisoned, tmp_pa
 @pytest.mark.parametrize(
     "route", [n for n in ("text_to_sql", "structured_hybrid", "table_qa") if n in routes()]
 )
-def test_a_model_that_writes_harm_is_refused_by_the_guard(
-    tmp_path: Path, route: str, sql: str, executed: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_writes_harm_is_refused_by_the_guard(tmp_path, route, sql, executed, monkeypatch):
     refused: list[SqlError] = []
     query = Database.query
 
-    def watched(self: Database, text: str, *args: object, **more: object) -> object:
+    def watched(self, text, *args, **more):
         try:
             return query(self, text, *args, **more)
         except SqlError as error:

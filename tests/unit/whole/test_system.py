@@ -14,7 +14,6 @@ import threading
 import urllib.request
 import venv
 from contextlib import closing, nullcontext
-from pathlib import Path
 
 import psutil
 import pytest
@@ -74,7 +73,7 @@ LIMITS = {
 class Elsewhere:
     """A Python that has nothing but what every system has (see `tests/hidden_system.py`)."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.home, self.python = folder / "home", folder / "python" / "bin" / "python"
         self.home.mkdir()
         venv.create(folder / "python", symlinks=True)
@@ -85,7 +84,7 @@ class Elsewhere:
         lines = f"{sysconfig.get_path('purelib')}\nimport hidden_system\n"
         (own / "hidden.pth").write_text(lines, encoding="utf-8")
 
-    def run(self, *arguments: object, exits: int = 0) -> str:
+    def run(self, *arguments, exits=0):
         environment = {**os.environ, "ROUTESCOPE_HOME": str(self.home)}
         done = subprocess.run(
             [self.python, *map(str, arguments)],
@@ -99,12 +98,12 @@ class Elsewhere:
         assert "hidden:" not in done.stdout + done.stderr  # nothing was tried that is not there
         return done.stdout
 
-    def core(self, *arguments: object, exits: int = 0) -> str:
+    def core(self, *arguments, exits=0):
         return self.run("-m", "core", *arguments, exits=exits)
 
 
 @pytest.fixture(scope="module")
-def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Elsewhere:
+def elsewhere(tmp_path_factory):
     folder = tmp_path_factory.mktemp("elsewhere")
     made = Elsewhere(folder)
     for name, text in FILES.items():
@@ -117,7 +116,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Elsewhere:
     return made
 
 
-def test_questions_and_own_pipelines_work_with_every_feature_removed(elsewhere: Elsewhere) -> None:
+def test_questions_and_own_pipelines_work_with_every_feature_removed(elsewhere):
     own = f"mine={elsewhere.home.parent / 'pipe.py'}:search"
     told = elsewhere.core(
         "ask",
@@ -138,7 +137,7 @@ def test_questions_and_own_pipelines_work_with_every_feature_removed(elsewhere: 
     }
 
 
-def test_an_index_is_made_again_although_open_files_cannot_be_replaced(elsewhere: Elsewhere) -> None:
+def test_an_index_is_made_again_although_open_files_cannot_be_replaced(elsewhere):
     folder = elsewhere.home.parent / "faq"
     (folder / "bulbs.md").write_text("# Bulbs\n\nA bulb lasts 15,000 hours.\n", encoding="utf-8")
     elsewhere.core("index", "faq")
@@ -148,7 +147,7 @@ def test_an_index_is_made_again_although_open_files_cannot_be_replaced(elsewhere
     assert "bulbs.md" in told
 
 
-def test_evaluations_gates_and_labels_work_with_every_feature_removed(elsewhere: Elsewhere) -> None:
+def test_evaluations_gates_and_labels_work_with_every_feature_removed(elsewhere):
     folder = elsewhere.home.parent
     questions = ("--questions", folder / "questions.jsonl")
     for name in ("before", "after"):
@@ -163,7 +162,7 @@ def test_evaluations_gates_and_labels_work_with_every_feature_removed(elsewhere:
     assert "returns.md" in (folder / "set.csv").read_text(encoding="utf-8")
 
 
-def test_a_damaged_store_is_replaced_although_open_files_cannot_be_renamed(elsewhere: Elsewhere) -> None:
+def test_a_damaged_store_is_replaced_although_open_files_cannot_be_renamed(elsewhere):
     elsewhere.core("ask", "How do I start a return?", "--corpus", "faq", "--routes", "bm25")
     (store,) = elsewhere.home.glob("*.sqlite")
     with store.open("r+b") as file:
@@ -173,7 +172,7 @@ def test_a_damaged_store_is_replaced_although_open_files_cannot_be_renamed(elsew
     assert list(elsewhere.home.glob("*.damaged-*"))
 
 
-def test_the_dashboard_serves_and_ends_with_its_command(elsewhere: Elsewhere) -> None:
+def test_the_dashboard_serves_and_ends_with_its_command(elsewhere):
     environment = {**os.environ, "ROUTESCOPE_HOME": str(elsewhere.home), "ROUTESCOPE_FIRST_START": "off"}
     command = [elsewhere.python, "-m", "core", "serve", "--port", "0"]
     with subprocess.Popen(
@@ -186,7 +185,7 @@ def test_the_dashboard_serves_and_ends_with_its_command(elsewhere: Elsewhere) ->
     assert not dashboard.is_running()
 
 
-def _started_by(serving: subprocess.Popen[str], told: str) -> list[psutil.Process]:
+def _started_by(serving, told):
     """Return the processes of a server that tells its address, once it answers there."""
     address = told.partition(": ")[2].strip().replace("localhost", "127.0.0.1")
     with urllib.request.urlopen(f"{address}/_stcore/health", timeout=60) as reply:
@@ -194,9 +193,7 @@ def _started_by(serving: subprocess.Popen[str], told: str) -> list[psutil.Proces
     return psutil.Process(serving.pid).children()
 
 
-def test_queries_are_answered_and_ended_without_polling_or_alarms(
-    elsewhere: Elsewhere, tmp_path: Path
-) -> None:
+def test_queries_are_answered_and_ended_without_polling_or_alarms(elsewhere, tmp_path):
     with closing(sqlite3.connect(tmp_path / "t.sqlite")) as made:
         made.executescript("CREATE TABLE t (a); INSERT INTO t VALUES (7);")
     told = elsewhere.run("-c", ASKED, tmp_path / "t.sqlite").splitlines()
@@ -204,13 +201,13 @@ def test_queries_are_answered_and_ended_without_polling_or_alarms(
 
 
 @pytest.mark.parametrize(("code", "how"), LIMITS.items())
-def test_a_process_ends_itself_at_its_limits(elsewhere: Elsewhere, code: str, how: str) -> None:
+def test_a_process_ends_itself_at_its_limits(elsewhere, code, how):
     exits = system.OUT_OF_TIME if how == "time" else system.OUT_OF_MEMORY
     elsewhere.run("-c", f"import time\nfrom core.domain import system\n{code}", exits=exits)
     assert system.how_ended(exits) == how
 
 
-def test_a_pipeline_ends_with_all_that_it_started(elsewhere: Elsewhere) -> None:
+def test_a_pipeline_ends_with_all_that_it_started(elsewhere):
     file = elsewhere.home.parent / "pipe.py"
     settings = f"[external.mine]\nfunction = '{file}:search'\ntimeout_s = 2\n"
     (elsewhere.home / "routescope.toml").write_text(settings, encoding="utf-8")
@@ -219,7 +216,7 @@ def test_a_pipeline_ends_with_all_that_it_started(elsewhere: Elsewhere) -> None:
     assert not psutil.pid_exists(number) or psutil.Process(number).status() == psutil.STATUS_ZOMBIE
 
 
-def test_a_pipe_is_read_by_a_thread_without_polling(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_is_read_by_a_thread_without_polling(monkeypatch):
     monkeypatch.delattr(system.select, "poll")
     command = [sys.executable, "-c", "import sys; sys.stdin.read(1); print('x' * 10_000_000)"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -235,7 +232,7 @@ def test_a_pipe_is_read_by_a_thread_without_polling(monkeypatch: pytest.MonkeyPa
         assert incoming.read(0) == b""
 
 
-def test_who_stops_reading_holds_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_stops_reading_holds_no_thread(monkeypatch):
     monkeypatch.delattr(system.select, "poll")
     with subprocess.Popen(
         [sys.executable, "-c", "print('x' * 10_000_000)"], stdout=subprocess.PIPE
@@ -252,12 +249,10 @@ def test_who_stops_reading_holds_no_thread(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize(("windows", "tries", "raises"), [(False, 1, True), (True, 3, False)])
-def test_a_file_in_use_is_replaced_once_it_is_closed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, windows: bool, tries: int, raises: bool
-) -> None:
+def test_a_file_in_use_is_replaced_once_it_is_closed(monkeypatch, tmp_path, windows, tries, raises):
     real, tried = os.replace, []
 
-    def replace(source: Path, target: Path) -> None:
+    def replace(source, target):
         tried.append(source)
         if len(tried) < 3:
             raise PermissionError(13, "in use")
@@ -271,13 +266,13 @@ def test_a_file_in_use_is_replaced_once_it_is_closed(
     assert (len(tried), (tmp_path / "old").exists()) == (tries, not raises)
 
 
-def test_without_user_ids_a_file_is_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_user_ids_a_file_is_ours(monkeypatch, tmp_path):
     monkeypatch.delattr(os, "getuid")
     with (tmp_path / "state").open("w", encoding="utf-8") as file:
         assert system.is_ours(file)
 
 
-def test_a_command_ends_its_dashboard_by_closing_its_input() -> None:
+def test_a_command_ends_its_dashboard_by_closing_its_input():
     code = """
 import os, signal, sys, time
 from core.domain import process_setup, system
