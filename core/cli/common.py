@@ -58,6 +58,16 @@ def export(content: bytes, out: Path | None, name: str, document: Mapping[str, A
     emit({**document, "path": str(file), "bytes": len(content)}, f"{told} {file}")
 
 
+def bytes_of(file: Path, most: int, what: str) -> bytes:
+    """Read a file of at most `most` bytes. Raises BadInput with `what` it should be."""
+    try:
+        if file.stat().st_size > most:
+            raise BadInput(f"{file} is larger than {most // 2**20} MiB and cannot be {what}")
+        return file.read_bytes()
+    except OSError as error:
+        raise BadInput(f"cannot read {file}: {error.strerror or error}") from None
+
+
 def note(text: str) -> None:
     """Print a message to stderr."""
     click.echo(one_line(text), err=True)

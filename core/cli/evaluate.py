@@ -162,16 +162,23 @@ def eval_(
     for line in figures["reading"]:
         note(line)
     warn(warning for warning in figures["warnings"] if warning not in ready.warnings)
-    said = failing_said(figures, max_failed)
-    if said and json_asked():
-        note(said)
     changes = "\n".join(embedder_change.in_words(figures.get("embedders", ()), "ndcg@10"))
     text = "\n\n".join(filter(None, [figures_text(figures, out), changes]))
-    emit(figures, f"{said}\n{text}" if said else text)
-    if figures["interrupted"]:
-        kept_in = f"; results so far are in {out}, and the same command resumes from them" if out else ""
-        note(f"stopped by the user{kept_in}")
-    return 1 if figures["interrupted"] or failing(figures, max_failed) else 0
+    return _reported(figures, text, figures, max_failed, out)
+
+
+def _reported(
+    document: Mapping[str, Any], text: str, figures: Mapping[str, Any], most: float, out: Path | None
+) -> int:
+    """Print the result; the exit code, 1 if a route of `figures` failed on a larger share than `most`."""
+    said = failing_said(figures, most)
+    if said and json_asked():
+        note(said)
+    emit(document, f"{said}\n{text}" if said else text)
+    if document["interrupted"]:
+        kept = f"; results so far are in {out}, and the same command resumes from them" if out else ""
+        note(f"stopped by the user{kept}")
+    return 1 if document["interrupted"] or failing(figures, most) else 0
 
 
 def _retuned(engine: engines.Engine, spec: Spec, chosen: Sequence[Route], found: Found | None) -> Spec:
@@ -237,15 +244,9 @@ def measure(
         course["ended"], course["progress"] = stop.is_set, partial(bar, "questions")
         figures = measuring.perform(engine, group, out=out, **course)
     warn(warning for warning in figures["warnings"] if warning not in known)
-    failed = failures(figures)
-    said = failing_said(failed, max_failed)
-    if said and json_asked():
-        note(said)
-    emit({**figures, "saved": str(out)}, "\n".join(filter(None, [said, in_words(figures, out)])))
-    if figures["interrupted"]:
-        note(f"stopped by the user; results so far are in {out}, and eval with --out {out} resumes from them")
-    scored = any(row["n"] for by in figures["routes"].values() for row in by.values())
-    return 0 if scored and not figures["interrupted"] and not failing(failed, max_failed) else 1
+    document = {**figures, "saved": str(out)}
+    code = _reported(document, in_words(figures, out), failures(figures), max_failed, out)
+    return code if any(row["n"] for by in figures["routes"].values() for row in by.values()) else 1
 
 
 def in_words(figures: Mapping[str, Any], out: Path) -> str:

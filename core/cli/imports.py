@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
 from core.api.site import write_site
 from core.cli import corpora
 from core.cli.commands import argument, command
-from core.cli.common import emit, export, note, stoppable, working
+from core.cli.common import bytes_of, emit, export, note, stoppable, working
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Run
 from core.engine import engine as engines
@@ -25,7 +26,6 @@ from core.store.traces_in import MAX_BYTES, ForeignTrace, ReadTraces, read, read
 
 PROTOBUF = (".pb", ".proto", ".binpb")
 LARGEST = 512 * 2**20  # bytes of a bundle that is read to be imported
-BUNDLE = b"PK"  # how a zip begins
 
 
 @command("import")
@@ -55,14 +55,13 @@ def import_(
         raise BadInput("give a FILE, or --listen without a file and --label-set")
     read = None
     if file is not None:
-        data = bytes_of(file)
-        if data.startswith(BUNDLE):
+        if _begins_as_zip(file):
             if corpus or name or label_set:
                 raise BadInput("--corpus, --name and --label-set go with traces; this is a session bundle")
-            added = open_store().import_bundle(data)
+            added = open_store().import_bundle(bytes_of(file, LARGEST, "a session bundle"))
             emit({"imported": added}, f"Added {len(added)} runs: {', '.join(added)}")
             return
-        read = traces_of(file, data)
+        read = traces_of(file)
     store, engine = open_store(), engines.shared_engine()
     if label_set is not None and label_set in {one.name for one in desk.sets(store)}:
         raise BadInput(f"there is a label set {label_set!r} already; choose another name")
@@ -101,24 +100,16 @@ def _listen(port: int, keep: Callable[[Sequence[ForeignTrace]], ImportedTraces],
     emit(document, f"{collector.received} spans taken, {collector.stored} runs stored")
 
 
-def traces_of(file: Path, data: bytes) -> ReadTraces:
-    """Read the traces in the `data` of a file: protobuf by its name, else any other form. Raises BadInput."""
-    protobuf = file.suffix.lower() in PROTOBUF
+def _begins_as_zip(file: Path) -> bool:
+    with suppress(OSError), file.open("rb") as opened:
+        return opened.read(2) == b"PK"
+    return False
+
+
+def traces_of(file: Path) -> ReadTraces:
+    """Read the traces in a file: protobuf by its name, else any other form. Raises BadInput."""
+    data, protobuf = bytes_of(file, MAX_BYTES, "a file of traces"), file.suffix.lower() in PROTOBUF
     return read_documents([from_protobuf(data)], file.name) if protobuf else read(data, file.name)
-
-
-def bytes_of(file: Path) -> bytes:
-    """Read a file, unless it is too large to be a bundle or traces. Raises BadInput."""
-    try:
-        with file.open("rb") as opened:
-            begin, size = opened.read(len(BUNDLE)), file.stat().st_size
-        bundle = begin == BUNDLE
-        largest, what = (LARGEST, "a session bundle") if bundle else (MAX_BYTES, "a file of traces")
-        if size > largest:
-            raise BadInput(f"{file} is larger than {largest // 2**20} MiB and cannot be {what}")
-        return file.read_bytes()
-    except OSError as error:
-        raise BadInput(f"cannot read {file}: {error.strerror or error}") from None
 
 
 def as_document(found: ImportedTraces) -> dict[str, Any]:

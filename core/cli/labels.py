@@ -11,7 +11,7 @@ import click
 
 from core.cli import corpora
 from core.cli.commands import COLUMNS, QUESTIONS, ROUTES, argument, command
-from core.cli.common import amount, attributes, emit, ended, export, followed, note, table, warn
+from core.cli.common import amount, attributes, bytes_of, emit, ended, export, followed, note, table, warn
 from core.cli.imports import open_store
 from core.corpus import catalogue
 from core.domain import settings
@@ -221,12 +221,7 @@ def import_(
     file with questions and labels of another tool (Quepid ratings, ragas ...; see `eval --questions`).
     """
     store = open_store()
-    try:
-        if file.stat().st_size > LARGEST:
-            raise BadInput(f"{file} is larger than {LARGEST // 2**20} MiB and cannot be a file of labels")
-        content = file.read_bytes()
-    except OSError as error:
-        raise BadInput(f"{file} cannot be read: {error.strerror or error}") from None
+    content = bytes_of(file, LARGEST, "a file of labels")
     if file.suffix.lower() == ".csv" and not columns and exchange.is_own(content):
         added = exchange.import_table(store, name, content, str(file), annotator)
     elif annotator is None:

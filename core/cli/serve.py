@@ -14,8 +14,6 @@ import urllib.request
 from collections.abc import Sequence
 from typing import Any
 
-import click
-
 from core.cli.commands import command
 from core.cli.common import emit, note
 from core.domain import people, process_setup, sign_in, system
@@ -154,15 +152,14 @@ def _end(child: subprocess.Popen[bytes]) -> None:
         child.wait()
 
 
-@click.command("mcp")
-@click.option(
-    "--token-for",
-    metavar="ACCOUNT",
-    default="",
-    help="Print a new token for an account's agents, and the lines of the settings file that admit it.",
-)
-@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
-def mcp_(token_for: str) -> int:
+@command("mcp")
+def mcp_(
+    token_for: str = option(
+        "",
+        "Print a new token for an account's agents, and the lines of the settings file that admit it.",
+        "ACCOUNT",
+    ),
+) -> int:
     """Serve the tools ask, why and evaluations to a coding agent (Model Context Protocol).
 
     It speaks over stdin and stdout, opens no port, and ends when the agent closes stdin. The tools read what

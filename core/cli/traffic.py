@@ -12,7 +12,7 @@ import click
 from core.cli import corpora
 from core.cli.commands import ROUTES, command
 from core.cli.common import amount, cut, emit, table, warn, working
-from core.cli.imports import bytes_of, traces_of
+from core.cli.imports import traces_of
 from core.engine import engine as engines
 from core.evaluation import triage
 from core.evaluation.labels.pool import runnable
@@ -41,7 +41,7 @@ def triage_(
     (1 - rank-biased overlap) times how often the question was asked; of equal ones those with complaints
     first. They are not a sample: a mean over the first of them is not that of your traffic.
     """
-    read = traces_of(traces, bytes_of(traces))
+    read = traces_of(traces)
     chosen = [route.name for route in pick(routes)] if routes is not None else []
     engine = engines.shared_engine()
     source = corpora.ensured(corpus, engine.settings)
