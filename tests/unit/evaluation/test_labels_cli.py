@@ -123,7 +123,7 @@ def test_what_is_refused_is_one_line_and_exit_code_2(engine, call, questions, tm
         (("pool", "s", "--evaluation", "none"), "contains no evaluation"),
         (("import", "s", file), "does not name an annotator; give --annotator WHO"),
         (("import", "s", file, "--annotator", "A"), "a.qrels line 1: grade '7'; give 0, 1, 2, 3"),
-        (("import", "s", "missing.csv"), "missing.csv cannot be read"),
+        (("import", "s", "missing.csv"), "cannot read missing.csv"),
         (("export", "s", "--annotator", "Eve"), "no annotator 'Eve'; there are: none"),
         (("export", "s", "--out", file), "already exists; use another --out"),
         (("export", "s", "--format", "csv", "--annotator", "A"), "--annotator needs --format qrels"),
