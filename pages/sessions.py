@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
-from ui.app import opened, say, state
+from ui.app import opened, outcome, say, state
 from ui.sessions import compare, replay
-from ui.sessions.actions import actions, bring_in, export_found, undo
+from ui.sessions.actions import PLACE, actions, bring_in, export_found
 from ui.sessions.run_list import listing
 
 
@@ -33,7 +33,7 @@ def _list() -> None:
     if store is None:
         st.info("Runs are not stored here, so there is no list.")
         return
-    undo(store)
+    outcome.draw(PLACE, "undo")
     if store.count() == 0:
         st.subheader("No runs yet", anchor=False)
         st.caption("RouteScope stores every run here with all results. You can reopen a run without a model.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ui.app import address, opened
 from ui.app.choice import choice
 from ui.components.gold import gold_grades
@@ -19,14 +21,7 @@ VIEWS = {
 
 run = opened.opened("how each step changed the question and the ranking")
 if run is not None:
-    view = choice(
-        "view",
-        "steps_view",
-        "Kind of step",
-        list(VIEWS),
-        segmented=True,
-        label_visibility="collapsed",
-        on_change=lambda: address.keep("tab", None),
-    )
+    given: Any = {"label_visibility": "collapsed", "on_change": lambda: address.keep("tab", None)}
+    view = choice("view", "steps_view", "Kind of step", list(VIEWS), segmented=True, **given)
     VIEWS[view](run, gold_grades(run))
     opened.link()

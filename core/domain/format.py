@@ -18,12 +18,6 @@ def size(count: float) -> str:
     return f"{count / 1024**power:.{1 if power else 0}f} {('B', 'KiB', 'MiB', 'GiB')[power]}"
 
 
-def time_left(seconds: float) -> str:
-    """Minutes or seconds for people, rounded up."""
-    count, what = (math.ceil(seconds / 60), "minute") if seconds > 60 else (math.ceil(seconds), "second")
-    return f"{count} {what}{'' if count == 1 else 's'}"
-
-
 def milliseconds(ms: float) -> str:
     """Format a duration: 0.4 ms, 12 ms, 3.1 s, 2 min 5 s; "?" if it is not finite."""
     if not math.isfinite(ms):

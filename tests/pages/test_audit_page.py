@@ -47,7 +47,7 @@ def test_the_tables_have_the_figures_of_the_folder(view, made):
     assert not app.error, shown(app)
     line = frame(app, "Precision").iloc[0]
     found = row["figures"]["recall@10"]
-    assert (line["n"], line["Fired"], line["Missed"], line["Tied"]) == (8, 5, 1, 1)
+    assert (line["Both ways"], line["Fired"], line["Missed"], line["Tied"]) == (8, 5, 1, 1)
     assert (line["Precision"], line["Recall"]) == (found["precision"], found["recall"])
     assert line["Gain"] == found["gain"]["delta"] == 0.25
     assert (line["More calls"], line["More tokens"]) == (1, 15)

@@ -517,7 +517,7 @@ def test_what_broke_and_what_was_fixed_is_listed_with_the_step(look, made, engin
         question=changed.id,
     )
     table = frame(app, "Rank before")
-    assert list(table["Step"]) == [q.decisive.loss.step for q in one.questions.of(side)]
+    assert list(table["Losing step"]) == [q.decisive.loss.step for q in one.questions.of(side)]
     assert changed.decisive.loss.step in ("search BM25", "search vectors")
     assert changed.decisive.loss.words in html(app)
     assert (address(app, "other"), address(app, "now"), address(app, "question")) == (

@@ -140,11 +140,6 @@ def test_terms_are_marked_and_their_parts_add_up_to_the_stored_score(visit, aske
     assert "The sum is the score stored in the run" in page
     assert f'BM25 score</td><td class="num">{hit.score:.2f}' in page
     assert searched_by_terms(asked)[asked.query.text][hit.passage.id] == hit.score
-    assert "Contribution of each term" in page
-    assert "Token similarities" in [one.label for one in app.main.expander]
-    app.session_state["passage_tokens"] = True
-    app.run()
-    assert len(app.get("plotly_chart")) == 1
 
 
 def test_another_corpus_than_the_runs_is_said(visit, engine, asked):

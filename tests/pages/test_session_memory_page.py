@@ -39,33 +39,22 @@ def test_a_question_is_remembered_only_in_a_session(visit, engine):
     assert "My box arrived crushed" in html(app)
 
 
-def test_a_session_is_forgotten_only_when_that_is_confirmed(visit, talked):
+def test_turns_and_a_session_are_forgotten_only_when_that_is_confirmed(visit, talked):
     app = enter(visit(corpus="tiny"))
     assert "I am sorry." in html(app)
-    app.button(key="forget").click().run()
-    assert "You cannot undo this" in shown(app)
-    app.button(key="forget_not").click().run()
-    assert "You cannot undo this" not in shown(app)
-    assert len(said(talked)) == 2
-    app.button(key="forget").click().run()
-    app.button(key="forget_now").click().run()
-    assert said(talked) == []
+    (turns,) = [box for box in app.multiselect if box.label == "Turns to delete"]
+    for chosen, kept in (([1], ["I am sorry."]), ([], [])):
+        turns.set_value(chosen).run()
+        assert "You cannot undo this" not in shown(app)
+        (sure,) = [box for box in app.checkbox if box.label.endswith(", for good")]
+        assert sure.label.startswith("Delete 1 turn" if chosen else "Delete this session")
+        sure.check().run()
+        assert "You cannot undo this" in shown(app)
+        app.button(key="forget_now").click().run()
+        assert not app.exception
+        assert said(talked) == kept
+        turns = next((box for box in app.multiselect if box.label == "Turns to delete"), None)
     assert "This session has no turns yet" in shown(app)
-
-
-def test_one_turn_is_forgotten_and_another_choice_asks_again(visit, talked):
-    app = enter(visit(corpus="tiny"))
-    (turns,) = [box for box in app.multiselect if box.label == "Turns to delete"]
-    turns.set_value([2]).run()
-    app.button(key="forget").click().run()
-    assert app.button(key="forget").label == "Delete 1 turn"
-    (turns,) = [box for box in app.multiselect if box.label == "Turns to delete"]
-    turns.set_value([1]).run()
-    assert "You cannot undo this" not in shown(app)
-    app.button(key="forget").click().run()
-    app.button(key="forget_now").click().run()
-    assert not app.exception
-    assert said(talked) == ["I am sorry."]
 
 
 def test_a_name_that_is_not_allowed_is_told_in_one_message(visit, engine):

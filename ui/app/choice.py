@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import streamlit as st
@@ -16,29 +16,31 @@ def choice(
     name: str,
     key: str,
     label: str,
-    options: Sequence[T],
+    options: Sequence[T] | Mapping[T, str],
     *,
     usual: T | None = None,
     segmented: bool = False,
     always: bool = False,
-    format_func: Callable[[T], str] = str,
     **widget: Any,
 ) -> T:
     """Draw a choice of one of `options`, kept in the address as `name` and in the session under `key`.
 
+    `options` may map each option to its label.
     `usual` (by default the first option) is chosen first, and again if the choice is no longer an option;
     the address leaves it out unless `always`. `segmented` draws buttons instead of a select box; `widget`
     has further arguments of the widget.
     """
-    begin = options[0] if usual is None else usual
-    address.take(name, key, address.one_of(list(options)))
-    if st.session_state.get(key) not in options:
+    names = list(options)
+    begin = names[0] if usual is None else usual
+    address.take(name, key, address.one_of(names))
+    if st.session_state.get(key) not in names:
         st.session_state[key] = begin
-    given: dict[str, Any] = {"key": key, "format_func": format_func, "persist_state": "session", **widget}
+    labels = {"format_func": options.__getitem__} if isinstance(options, Mapping) else {}
+    given: dict[str, Any] = {"key": key, "persist_state": "session", **labels, **widget}
     if segmented:
-        chosen = st.segmented_control(label, options, required=True, **given)
+        chosen = st.segmented_control(label, names, required=True, **given)
     else:
-        chosen = st.selectbox(label, options, **given)
+        chosen = st.selectbox(label, names, **given)
     value: T = begin if chosen is None else chosen
     address.keep(name, str(value) if always or value != begin else None)
     return value

@@ -41,15 +41,8 @@ def chosen(*, label: str = "Evaluation", noted: bool = True, offer: bool = True)
             st.caption("Evaluate routes on labelled questions of this corpus first.")
             begin("Evaluate routes", "evaluation_first")
         return None
-    name = choice(
-        CHOSEN,
-        CHOSEN,
-        label,
-        names,
-        always=True,
-        width=300,
-        format_func=lambda one: one if corpora[one] in (here, "") else f"{one} · corpus {corpora[one]}",
-    )
+    named = {one: one if corpora[one] in (here, "") else f"{one} · corpus {corpora[one]}" for one in names}
+    name = choice(CHOSEN, CHOSEN, label, named, always=True, width=300)
     try:
         found = reopened(name)
     except RouteScopeError as error:

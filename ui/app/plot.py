@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import streamlit as st
 from markupsafe import Markup
@@ -11,9 +11,7 @@ from markupsafe import Markup
 from ui.app.markup import fragment, show
 from ui.charts import style
 from ui.charts.numbers import numbers
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+from ui.charts.style import Figure
 
 CONFIG = {"displayModeBar": False}
 style.is_dark = lambda: st.context.theme.type == "dark"

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from core.analysis.what_if.fusion import ReplayedFusion, ShareRow, given
 from core.backends.fusion_weights import FEATURES, LISTS, FittedWeights
-from ui.charts.style import KINDS, add_bar_ends, chart, ink, row_axis, words
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+from ui.charts.style import KINDS, Figure, add_bar_ends, chart, ink, row_axis, words
 
 TINTS = (0.0, 0.55, -0.4, 0.8)  # of lists from one kind of step: shares towards white, or black below 0
 NAME_CHARACTERS = 42  # of a passage's name

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from core.analysis.what_if.grading import ACTIONS, Edge, Tally, bands
 from core.domain.outputs import PassageGrade
@@ -11,6 +10,7 @@ from core.evaluation.calibration import Reliability
 from core.evaluation.tuning.calibrate import Curve
 from ui.charts.style import (
     KINDS,
+    Figure,
     add_line,
     add_points,
     add_threshold,
@@ -20,9 +20,6 @@ from ui.charts.style import (
     row_axis,
     words,
 )
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 ABOVE, BETWEEN, BELOW = KINDS["RETRIEVER"][1], KINDS["LLM"][1], KINDS["GUARDRAIL"][1]
 LOST = KINDS["EVALUATOR"][1]

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from core.analysis.term_contributions import TokenMatch
 from core.domain.format import number, p_value
-from ui.charts.style import ERROR, add_cells, add_points, chart, name_axis, outlined, row_axis, words
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+from ui.charts.style import ERROR, Figure, add_cells, add_points, chart, name_axis, outlined, row_axis, words
 
 NAMED_TOKENS = 60  # a passage with more tokens names them only in the hover
 TOKEN_CHARACTERS = 24

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from core.evaluation.finding import NONE, Finding, sentence
 from core.evaluation.verdict import Verdict, compared
 from ui.charts.style import (
     ERROR,
     KINDS,
+    Figure,
     add_points,
     add_threshold,
     chart,
@@ -18,9 +19,6 @@ from ui.charts.style import (
     row_axis,
     words,
 )
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 LEADS, BEHIND, OPEN, OUT = "leads", "shown worse", "cannot be told apart", "not a candidate"
 KAPPA = "Cohen's kappa"

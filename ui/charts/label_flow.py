@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from core.analysis.label_flow import FlowStep
-from ui.charts.style import ERROR, add_line, add_points, chart, faint, paper, row_axis, scale, words
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+from ui.charts.style import ERROR, Figure, add_line, add_points, chart, faint, paper, row_axis, scale, words
 
 THICK = 13.0  # pixels of a line with every label
 ENDS = ("top", "prompt", "cited")

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from core.analysis.embedding_map import Kind, Plane, Point
 from core.analysis.walks import NodePosition
 from core.domain.outputs import Walk
-from ui.charts.style import add_line, add_points, chart, faint, ink, outlined, paper, pick, words
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+from ui.charts.style import Figure, add_line, add_points, chart, faint, ink, outlined, paper, pick, words
 
 # Okabe & Ito's colours. Each kind also has its own symbol, so colour is never the only difference.
 LOOK: Mapping[Kind, tuple[str, str, str, int]] = {

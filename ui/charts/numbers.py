@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from html import unescape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+from ui.charts.style import Figure
 
 Row = dict[str, str]
 Axis = tuple[str, Callable[[Any], str]]

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.analysis.timeline import FROM, Latency
 from core.domain.format import milliseconds
-from ui.charts.style import KINDS, add_line, add_points, chart, duration_ticks, ink, outlined, row_axis, words
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+from ui.charts.style import (
+    KINDS,
+    Figure,
+    add_line,
+    add_points,
+    chart,
+    duration_ticks,
+    ink,
+    outlined,
+    row_axis,
+    words,
+)
 
 ROWS_SHOWN = 40
 LEAST_MS = 0.01  # a log axis has no place for 0

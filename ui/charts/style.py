@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from core.domain.format import STEP_KINDS, milliseconds
 from core.domain.types import SpanKind
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from plotly import graph_objects as go
 
 # Okabe & Ito 2008, "Color Universal Design": told apart with every common form of colour blindness.
 # Vermillion is kept for errors.
@@ -29,6 +29,7 @@ KINDS: Mapping[SpanKind, tuple[str, str]] = {  # what a kind of step is called, 
     kind: (STEP_KINDS[kind], colour) for kind, colour in _COLOURS.items()
 }
 ERROR = "#D55E00"
+Figure: TypeAlias = "go.Figure"  # plotly is imported by what draws: it takes half a second
 # Whether the reader's browser is dark; ui.app.plot sets what asks the browser.
 is_dark: Callable[[], bool] = lambda: False  # noqa: E731 - replaced as a whole
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif"

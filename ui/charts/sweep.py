@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from core.analysis.metrics import titled
 from core.corpus.types import DenseWeight
@@ -12,6 +12,7 @@ from core.evaluation.tuning.sweep_grid import shown
 from ui.charts.style import (
     ERROR,
     KINDS,
+    Figure,
     add_cells,
     add_line,
     add_points,
@@ -23,9 +24,6 @@ from ui.charts.style import (
     outlined,
     words,
 )
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 EVEN_RATIO = 50  # values whose largest is that many times the least are spaced evenly
 STYLES = {  # verdict: name, colour, symbol

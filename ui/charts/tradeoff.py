@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import log10
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from core.domain.format import milliseconds
 from core.evaluation.costs import Point, front
 from ui.charts.style import (
     ERROR,
     KINDS,
+    Figure,
     add_line,
     add_points,
     chart,
@@ -20,9 +21,6 @@ from ui.charts.style import (
     pick,
     words,
 )
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 Places = Mapping[str, tuple[float, float]]  # quality and cost by route
 
@@ -63,7 +61,9 @@ def tradeoff(
         labels: dict[str, Any] = {}
         if label != beaten:
             labels = {"mode": "markers+text", "text": [words(names[name], 30) for name in group]}
-            labels |= {"textposition": [_side(known, on, n) for n in group], "textfont": {"color": ink()}}
+            # clear of the line, which goes right and then up; the last one would leave the chart there
+            sides = ["top left" if n == on[-1] else "bottom right" for n in group]
+            labels |= {"textposition": sides, "textfont": {"color": ink()}}
         add_points(
             figure,
             [
@@ -102,18 +102,3 @@ def _log(known: Places) -> dict[str, Any]:
     low, high = log10(min(costs)), log10(max(costs))
     room = max(0.15, 0.08 * (high - low))
     return {"type": "log", "range": [low - room, high + room], **duration_ticks(min(costs), max(costs))}
-
-
-def _side(known: Places, on: Sequence[str], name: str) -> str:
-    """Return the place of a route's label next to its point.
-
-    It is on the left, clear of the line, unless it would leave the chart there; it is below if the next route
-    on the front is nearly as high.
-    """
-    qualities = [quality for quality, _ in known.values()]
-    near = 0.08 * (max(qualities) - min(qualities))
-    after = on[on.index(name) + 1 :] if name in on else []
-    if name not in on or (after and known[after[0]][0] - known[name][0] < near):
-        return "bottom right"
-    costs = sorted(cost for _, cost in known.values())
-    return "top right" if known[name][1] <= costs[len(costs) // 10] else "top left"

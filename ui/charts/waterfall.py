@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from core.analysis.critical_path import covered, critical, ended, on_path, timed
 from core.analysis.run_view import below, source, top
 from core.domain.format import brief, milliseconds
 from core.domain.types import RouteResult, Run, Span
-from ui.charts.style import ERROR, KINDS, add_bar_ends, chart, ink, row_axis, words
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+from ui.charts.style import ERROR, KINDS, Figure, add_bar_ends, chart, ink, row_axis, words
 
 ROW = 26  # pixels
 CALLS_HEIGHT = 14  # pixels that a row grows by if it shows the calls below its steps

@@ -25,7 +25,6 @@ from ui.components import metadata
 
 PRESET = "named_chosen"
 APPLIED = "named_applied"  # the preset that is applied
-DOOMED = "doomed"  # (session, numbers) that are forgotten when that is confirmed
 FILTERS_HELP = f"One filter a line: {FORM}. Every route finds only passages whose documents meet all of them."
 SESSION_HELP = (
     "RouteScope stores the questions of this session and the first answer to each on this machine, and uses "
@@ -157,14 +156,8 @@ def _forget(store: Store, name: str, turns: Sequence[Remembered]) -> None:
     box: dict[str, Any] = {"key": f"doomed:{name}:{numbers}", "placeholder": "All turns", "width": 560}
     picked = st.multiselect("Turns to delete", numbers, **box)
     label = f"Delete {count(len(picked), 'turns')}" if picked else "Delete this session"
-    if st.button(label, key="forget"):
-        st.session_state[DOOMED] = (name, picked)
-    if st.session_state.get(DOOMED) != (name, picked):
-        return
-    st.warning("You cannot undo this. Runs stay in the list, with their questions.")
-    with st.container(horizontal=True):
-        if sure := st.button("Delete permanently", type="primary", key="forget_now"):
+    if st.checkbox(f"{label}, for good", key=f"forget:{name}:{picked}"):
+        st.warning("You cannot undo this. Runs stay in the list, with their questions.")
+        if st.button("Delete permanently", type="primary", key="forget_now"):
             store.forget(name, picked or None)
-        if sure or st.button("Cancel", key="forget_not"):
-            del st.session_state[DOOMED]
             st.rerun()

@@ -23,16 +23,8 @@ CROWDED = 18  # routes from which cells hold the value without its leading "0."
 def draw(run: Run, view: View) -> None:
     """Draw the similarity of each pair of routes and the passages that only one route found."""
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        name = MEASURES.__getitem__
-        measure = choice(
-            "overlap",
-            "overlap",
-            "Similarity measure",
-            list(MEASURES),
-            segmented=True,
-            format_func=name,
-            help=term("RBO"),
-        )
+        label, note = "Similarity measure", term("RBO")
+        measure = choice("overlap", "overlap", label, MEASURES, segmented=True, help=note)
         p = 0.9
         if by_rank := measure == "rbo":
             note = "Values near 1 give lower ranks more weight"

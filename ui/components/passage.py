@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache, partial
 
@@ -10,15 +11,7 @@ from markupsafe import Markup
 
 from core.analysis.passage_trace import PassageTrace
 from core.analysis.run_view import worked
-from core.analysis.term_contributions import (
-    Marker,
-    TokenMatch,
-    contributions,
-    expansions,
-    searched_by_terms,
-    searched_texts,
-    token_matches,
-)
+from core.analysis.term_contributions import Marker, contributions, searched_by_terms, searched_texts
 from core.backends.terms import Analyzer, analyzer
 from core.corpus import catalogue
 from core.corpus.catalogue import current_fingerprint
@@ -29,8 +22,6 @@ from ui.app import opened, opening, say, state
 from ui.app.markup import cut, fragment, md, render, show, tag
 from ui.app.names import named
 from ui.app.picked import PASSAGE
-from ui.app.plot import plot
-from ui.charts.heatmaps import describe_match, match_heatmap
 from ui.components.grid import View, numbered
 from ui.components.hits import buttons, mark, marked
 
@@ -39,9 +30,8 @@ TOLERANCE = 1e-3  # of a score: what rounding may explain
 
 def marker(run: Run) -> Marker:
     """Return a marker for the words that the run's routes searched with, split by the corpus' analyzer."""
-    found = current_fingerprint(run.corpus, settings=state.engine().settings)
-    others = searched_texts(run) - {run.query.text}
-    return _marker(run.query.text, frozenset(others), _analyzer(run.corpus, found))
+    others = frozenset(searched_texts(run) - {run.query.text})
+    return _marker(run.query.text, others, analyzer_of(run.corpus))
 
 
 _marker = lru_cache(16)(Marker)  # it remembers the words that it has seen, and `excerpt` what it marked
@@ -77,13 +67,6 @@ def draw(run: Run, view: View, *, ranks: bool = True) -> None:
         show(fragment("passage.text", passage, marked(passage.text, words), written, known))
         if st.session_state.get(PASSAGE):  # chosen by a person: its words are looked up in the corpus
             _terms(run, passage)
-        parts = {}
-        for result in run.results:
-            for span, found in expansions(result):
-                if shares := found.matched.get(id):
-                    parts[f"{cut(found.model, 60) or span.name}: {sum(s for _, s in shares):.2f}"] = shares
-        show(fragment("passage.expansions", parts))
-        _tokens(run, id)
 
 
 def _passage(run: Run, id: str) -> Passage | None:
@@ -113,22 +96,6 @@ def _places(run: Run, view: View, id: str) -> Markup:
         for rank, result in found
     ]
     return fragment("passage.places", summary, chips)
-
-
-def _tokens(run: Run, id: str) -> None:
-    """Draw the token heatmaps that the run's steps recorded for this passage, equal ones once."""
-    found: list[TokenMatch] = []
-    for result in run.results:
-        for tokens in token_matches(result):
-            found += [one for one in tokens.hits if one.passage.id == id and one not in found]
-    if not found:
-        return
-    with st.expander("Token similarities", key="passage_tokens", on_change="rerun") as panel:
-        for number, match in enumerate(found if panel.open else ()):
-            summary = describe_match(match)
-            say.caption(summary)
-            if match.drawable:
-                plot(match_heatmap(match), f"passage_tokens-{number}", summary)
 
 
 def _terms(run: Run, passage: Passage) -> None:
@@ -165,14 +132,14 @@ def compared(total: float, stored: float | None) -> str:
     return f"Score of a term = IDF × TF part. {told}"
 
 
+def analyzer_of(corpus: str) -> Analyzer:
+    """Return the corpus' analyzer; for a corpus without an index, whole words without English stop words."""
+    return _analyzer(corpus, current_fingerprint(corpus, settings=state.engine().settings))
+
+
 @st.cache_resource(max_entries=16, show_spinner=False)
 def _analyzer(corpus: str, fingerprint: str | None) -> Analyzer:
-    """Return the corpus' analyzer; for a corpus without an index, whole words without English stop words."""
-    if fingerprint is not None:
-        try:
-            info = catalogue.describe(corpus, state.engine().settings).info
-        except RouteScopeError:
-            info = None
-        if info is not None:
-            return analyzer(info.language)
-    return replace(analyzer("english"), language="none")
+    info = None
+    with suppress(RouteScopeError):  # an index that cannot be read
+        info = catalogue.describe(corpus, state.engine().settings).info if fingerprint else None
+    return analyzer(info.language) if info is not None else replace(analyzer("english"), language="none")

@@ -10,14 +10,13 @@ from core.evaluation.diff.evaluations import displacements, passage_change
 from core.evaluation.diff.questions import QuestionDiff, QuestionsDiff
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.finding import count
-from ui.app import address, say
+from ui.app import say
 from ui.app.choice import choice
 from ui.app.evaluated import to_sessions
 from ui.app.markup import cut, join, md, show, tag
 from ui.components import tables
 
 SIDES = {"broken": "Broken", "fixed": "Fixed"}
-EMPTY_RANK = "Empty: not in the ranking"
 
 
 def draw(found: QuestionsDiff, key: str, runs: Mapping[str, Evaluation | None]) -> None:
@@ -27,19 +26,13 @@ def draw(found: QuestionsDiff, key: str, runs: Mapping[str, Evaluation | None]) 
     that is not available. `key` separates several such tables.
     """
     sides = {side: [one for one in found.questions if one.change == side] for side in SIDES}
-    side = choice(
-        "change",
-        f"{key}_change",
-        "Questions",
-        list(SIDES),
-        segmented=True,
-        format_func=lambda name: f"{SIDES[name]} ({len(sides[name])})",
-    )
+    counted = {side: f"{label} ({len(sides[side])})" for side, label in SIDES.items()}
+    side = choice("change", f"{key}_change", "Questions", counted, segmented=True)
     kept = sides[side]
     if not kept:
         st.caption(f"No question was {side} among the {count(len(found.questions))} compared.")
         return
-    chosen, by_id = f"{key}_question", {one.id: one for one in kept}
+    by_id = {one.id: one for one in kept}
     rows = [
         {
             "Question": cut(question.text, 240),
@@ -47,7 +40,7 @@ def draw(found: QuestionsDiff, key: str, runs: Mapping[str, Evaluation | None]) 
             "Rank before": one.before,
             "Rank after": one.after,
             "Why": one.loss.kind,
-            "Step": one.loss.step or "not known",
+            "Losing step": one.loss.step or "not known",
             "Mode": question.mode,
         }
         for question in kept
@@ -58,23 +51,12 @@ def draw(found: QuestionsDiff, key: str, runs: Mapping[str, Evaluation | None]) 
         kept,
         f"{key}_{side}:{[one.id for one in kept][:3]}",
         "Questions that changed, each with the passage that decided",
-        formats={"Rank before": "%d", "Rank after": "%d"},
-        helps={
-            "Rank before": EMPTY_RANK,
-            "Rank after": EMPTY_RANK,
-            "Step": "The step that lost it, by the recorded trace",
-        },
-        widths={"Question": 330, "Passage": 220},
     )
-    if selected:
-        st.session_state[chosen] = selected.id
-    address.take("question", chosen, address.one_of(list(by_id)))
-    picked = by_id.get(str(st.session_state.get(chosen)))
-    address.keep("question", picked.id if picked else None)
+    picked = tables.keep_pick(selected.id if selected else None, "question", f"{key}_question", list(by_id))
     if picked is None:
         st.caption("Select a row to see its passages and to open the question in Why.")
     else:
-        _detail(picked, key, runs)
+        _detail(by_id[picked], key, runs)
 
 
 def _detail(question: QuestionDiff, key: str, runs: Mapping[str, Evaluation | None]) -> None:

@@ -11,5 +11,5 @@ from ui.app.markup import cut
 
 def route_choice(run: Run, names: Sequence[str], key: str) -> str:
     """Draw a choice among `names`, stored under `key`, and return the chosen route, at first the first."""
-    titles = {result.route: cut(result.title, 60) for result in run.results}
-    return choice("route", key, "Route", names, always=True, width=260, format_func=titles.__getitem__)
+    titles = {one.route: cut(one.title, 60) for one in run.results if one.route in names}
+    return choice("route", key, "Route", titles, always=True, width=260)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import streamlit as st
 
 from core.evaluation.labels.exchange import shielded
+from ui.app import address
+from ui.app import data as declared
 from ui.app.glossary import TERMS
 from ui.app.help_mark import term
 
@@ -66,32 +68,30 @@ def table(
     key: str,
     alt: str,
     *,
-    formats: Mapping[str, str] | None = None,
-    helps: Mapping[str, str | None] | None = None,
-    widths: Mapping[str, int] | None = None,
+    columns: Mapping[str, Mapping[str, Any]] | None = None,
     pinned: str = "",
     place: Any = st,
     **options: Any,
 ) -> Any:
     """Draw `rows` as a table as high as its rows, at most MAX_HEIGHT pixels.
 
-    Fractions have three decimals unless `formats` says otherwise (printf); `helps` has a Glossary term or a
-    sentence for a column, `widths` its pixels; `pinned` stays at the left.
+    ui/data/columns.toml, or `columns` before it, has a printf format, a Glossary term or a sentence as help,
+    and the pixels of a column; other fractions have three decimals. `pinned` stays at the left.
     """
     import pandas as pd
 
     frame = pd.DataFrame(rows)
-    formats, helps, widths = formats or {}, helps or {}, widths or {}
     config: dict[str, Any] = {}
     for name, kind in frame.dtypes.items():
-        about = helps.get(name)
+        known = (columns or {}).get(str(name)) or declared.table("columns").get(str(name), {})
+        about: str | None = known.get("help")
         given: dict[str, Any] = {
             "help": term(about) if about and about in TERMS else about,
-            "width": widths.get(name),
+            "width": known.get("width"),
             "pinned": True if name == pinned else None,
         }
-        if name in formats or pd.api.types.is_float_dtype(kind):
-            config[name] = st.column_config.NumberColumn(format=formats.get(name, "%.3f"), **given)
+        if pd.api.types.is_numeric_dtype(kind) and ("format" in known or pd.api.types.is_float_dtype(kind)):
+            config[name] = st.column_config.NumberColumn(format=known.get("format", "%.3f"), **given)
         elif any(given.values()):
             config[name] = st.column_config.Column(**given)
     usual = {"hide_index": True, "width": "stretch", "height": min(MAX_HEIGHT, 38 + 35 * max(1, len(rows)))}
@@ -110,3 +110,16 @@ def pick(
     """Draw `rows` as `table` does, and return the one of `items` whose row is selected."""
     event = table(rows, key, alt, on_select="rerun", selection_mode="single-row", **options)
     return next((items[n] for n in event["selection"]["rows"] if n < len(items)), None)
+
+
+def keep_pick(
+    picked: str | None, name: str, key: str, ids: Sequence[str], usual: str | None = None
+) -> str | None:
+    """Store the id picked under `key` and in the address as `name`; return it, or `usual` if not in `ids`."""
+    if picked:
+        st.session_state[key] = picked
+    address.take(name, key, address.one_of(list(ids)))
+    chosen = st.session_state.get(key)
+    chosen = chosen if chosen in ids else usual
+    address.keep(name, None if chosen == usual else chosen)
+    return chosen

@@ -70,9 +70,6 @@ def _table(known: list[Known]) -> None:
         rows,
         "chunkings_table",
         "Chunkings of the corpus with their size and cost",
-        formats={"Vectors reused": "%.0f %%"},
-        helps={"Vectors reused": "Vectors of equal texts that were there already"},
-        widths={"Cut": 420},
         pinned="Corpus",
     )
     for item in known:

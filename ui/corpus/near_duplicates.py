@@ -14,7 +14,7 @@ from core.corpus.near_duplicates import By, Near
 from core.domain.errors import Cancelled
 from core.domain.once import Recent
 from core.domain.types import Passage
-from ui.app import address, corpora, say, state
+from ui.app import corpora, say, state
 from ui.app.choice import choice, slider, switch
 from ui.app.markup import cut, fragment, show
 from ui.components import tables
@@ -23,7 +23,6 @@ from ui.components.rewrites import word_diff
 BY, ACROSS, PAIR = "near_by", "near_across", "near_pair"
 WAYS: dict[By, str] = {"words": "Words (3-word shingles)", "embedding": "Meaning (vectors)"}
 FOREGROUND_PASSAGES = 3_000  # passages compared while the page waits; more are compared in the background
-WIDTHS = {"Similarity": 70, "First": 280, "Second": 280, "Documents": 85, "Text": 380}
 MAX_PAIRS = 500  # pairs in the table
 GROUPS = 8  # groups and sets of copies that are listed
 _found: Recent[tuple[str, str, By], Near] = Recent(8)  # by corpus and its state
@@ -33,9 +32,7 @@ def draw(name: str) -> None:
     """Draw the finding, the pairs, the diff of one pair, and the groups."""
     corpus = state.engine().corpus(name)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="large"):
-        by: By = choice(
-            "near", BY, "Compared by", list(WAYS), usual="words", segmented=True, format_func=WAYS.__getitem__
-        )
+        by: By = choice("near", BY, "Compared by", WAYS, segmented=True)
         found = compared(corpus, by)
         if found is None:
             return
@@ -120,14 +117,10 @@ def _pairs(corpus: Corpus, found: Near, threshold: float, *, across: bool) -> No
     ]
     key = f"pairs:{corpus.fingerprint}:{found.by}:{threshold}:{across}"
     names = [f"{row['First']}|{row['Second']}" for row in rows]
-    picked = tables.pick(rows, names, key, "Pairs of passages, most similar first", widths=WIDTHS)
+    picked = tables.pick(rows, names, key, "Pairs of passages, most similar first")
     if len(places) > MAX_PAIRS:
         st.caption(f"The {MAX_PAIRS:,} most similar of {len(places):,} pairs.")
-    address.take("pair", PAIR, str)
-    if picked:
-        st.session_state[PAIR] = picked
-    at = names.index(st.session_state[PAIR]) if st.session_state.get(PAIR) in names else 0
-    address.keep("pair", names[at] if at else None)
+    at = names.index(tables.keep_pick(picked, "pair", PAIR, names, names[0]) or names[0])
     one, two = pairs[at]
     first, second = passages[one], passages[two]
     diff, similarity = word_diff(first.text, second.text), float(found.similarity[shown[at]])

@@ -24,7 +24,6 @@ WORDS, BY, AT, PASSAGE = "corpus_words", "corpus_by", "corpus_page", "corpus_pas
 DOCUMENT = "corpus_within"
 REVISION = "corpus_revision"  # grows when a passage is chosen elsewhere, so that no picked row holds it
 WAYS = {"words": "Words (BM25)", "meaning": "Meaning (vectors)"}
-WIDTHS = {"Score": 75, "Document": 190, "Title": 160, "Text": 430, "From": 70, "Characters": 85}
 DEEPEST = 1_000  # places of a ranking by meaning that can be reached
 
 
@@ -57,8 +56,7 @@ def _page(corpus: Corpus) -> Page | None:
         kept: dict[str, Any] = {"on_change": _first, "persist_state": "session"}
         hint = "Words in passages"
         words = st.text_input("Search", key=WORDS, placeholder=hint, width=260, **kept).strip()
-        name = WAYS.__getitem__
-        by = choice("by", BY, "By", list(WAYS), segmented=True, format_func=name, on_change=_first)
+        by = choice("by", BY, "By", WAYS, segmented=True, on_change=_first)
         document = documents.choose(corpus, "in", DOCUMENT, optional=True, width=400)
     address.keep("find", words)
     at = int(st.session_state.get(AT) or 0)
@@ -88,9 +86,8 @@ def _table(page: Page) -> Passage | None:
         for one, score in zip(page.passages, scores, strict=True)
     ]
     filters = [st.session_state.get(key) for key in (WORDS, BY, DOCUMENT, REVISION)]
-    key, formats = f"passages:{st.session_state[state.CORPUS]}:{page.start}:{filters}", {"Score": "%.4f"}
-    helps, about = {"From": "First character in the document"}, "Passages with their documents"
-    return tables.pick(rows, page.passages, key, about, formats=formats, helps=helps, widths=WIDTHS)
+    key = f"passages:{st.session_state[state.CORPUS]}:{page.start}:{filters}"
+    return tables.pick(rows, page.passages, key, "Passages with their documents")
 
 
 def _pager(page: Page) -> None:

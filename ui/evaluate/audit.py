@@ -8,13 +8,13 @@ from typing import Any
 import streamlit as st
 
 from core.analysis.metrics import titled
-from core.evaluation import experiment_store, finding
+from core.evaluation import finding
 from core.evaluation.audit import audit
 from core.evaluation.audit.decisions import Case
 from core.evaluation.experiment_store import Evaluation
-from ui.app import say, state
+from ui.app import say
 from ui.app.choice import choice
-from ui.app.evaluated import CHOSEN, once, open_run, others_of_corpus
+from ui.app.evaluated import once, open_run
 from ui.app.help_mark import term
 from ui.app.markup import cut, show
 from ui.app.plot import plot
@@ -25,32 +25,8 @@ from ui.evaluate import new
 from ui.evaluate.view import Look, sentences
 
 FIGURE, KIND, SIDE = "evaluate_audit_figure", "evaluate_audit_kind", "evaluate_audit_side"
-OPEN = "evaluate_audit_open"
 MAX_SENTENCES = 8  # gains that are told in words; the table has all
 SIDES = {"all": "All", "better": "Firing is better", "worse": "Firing is worse", "tied": "No difference"}
-HELPS = {
-    "95% from": "confidence interval",
-    "to": "confidence interval",
-    "p (Holm)": "Holm correction",
-    "n": "Questions asked both ways; other columns cover those where the figure is known both ways",
-    "Fired": "fired",
-    "Precision": "decision precision",
-    "Recall": "decision recall",
-    "Missed": "Did not fire, and firing would have been better",
-    "Gain": "gain when fired",
-    "Had it fired": "Mean gain of firing on the questions where it did not fire",
-    "More seconds": "price when fired",
-    "timed": "Questions whose model calls did not come from the cache",
-}
-FORMATS = {
-    **dict.fromkeys(("Planned", "Gain", "Had it fired", "95% from", "to", "Gain of firing"), "%+.3f"),
-    "calls": "%.1f",
-    "tokens": "%.0f",
-    "seconds": "%.2f",
-    "More calls": "%+.1f",
-    "More tokens": "%+.0f",
-    "More seconds": "%+.2f",
-}
 
 
 def draw(look: Look) -> None:
@@ -58,7 +34,7 @@ def draw(look: Look) -> None:
     evaluation = look.evaluation
     path = evaluation.folder / audit.AUDIT
     if not path.is_file():
-        _nothing(evaluation)
+        _nothing()
         return
     document, cases = once(
         evaluation,
@@ -79,17 +55,11 @@ def draw(look: Look) -> None:
     _questions(evaluation, document["decisions"], cases, metric)
 
 
-def _nothing(evaluation: Evaluation) -> None:
+def _nothing() -> None:
     """Draw how to start an audit if the evaluation has none."""
     st.info("This evaluation has no decision audit.")
     st.caption("An audit asks each question again with each decision turned, to show what it gained.")
     st.button("New evaluation with an audit", on_click=new.open_form, kwargs={"ev_audit": True})
-    settings = state.engine().settings
-    places = {one: experiment_store.place(settings, one) for one in others_of_corpus(evaluation)}
-    if made := [name for name, place in places.items() if (place / audit.AUDIT).is_file()]:
-        with st.container(horizontal=True, vertical_alignment="bottom"):
-            name = st.selectbox("Audits", made, key=OPEN, width=320)
-            st.button("Open the audit", on_click=lambda: st.session_state.__setitem__(CHOSEN, name))
 
 
 def _routes(document: Mapping[str, Any]) -> None:
@@ -121,8 +91,6 @@ def _routes(document: Mapping[str, Any]) -> None:
         ],
         "evaluate_audit_routes",
         "Routes with what they claim, their figures and their cost",
-        formats=FORMATS,
-        helps={**HELPS, "Planned": f"Difference from {base} in the figure that the route claims to improve"},
         pinned="Route",
     )
     baselines = ", ".join(map(title, document["baselines"]))
@@ -159,7 +127,7 @@ def _decisions(decisions: Sequence[Mapping[str, Any]], metric: str) -> None:
             {
                 "Route": title(row["route"]),
                 "Decision": row["step"],
-                "n": row["n"],
+                "Both ways": row["n"],
                 "Fired": row["fired"],
                 **{name: found.get(name.lower()) for name in ("Precision", "Recall")},
                 **{name: found.get(name.lower()) for name in ("Better", "Tied", "Worse", "Missed")},
@@ -174,8 +142,6 @@ def _decisions(decisions: Sequence[Mapping[str, Any]], metric: str) -> None:
         made,
         f"evaluate_audit_decisions:{metric}",
         f"Decisions by what firing gave in {titled(metric)}",
-        formats=FORMATS,
-        helps=HELPS,
         pinned="Route",
     )
     st.caption("More seconds is empty where the model calls came from the cache: not measured.")
@@ -187,11 +153,11 @@ def _questions(
     """Draw the questions of one kind of decision with both outcomes, and the chosen one's runs."""
     kinds = {f"{row['route']}:{row['step']}": _kind(row) for row in decisions}
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        kind = choice("decision", KIND, "Questions of", list(kinds), width=420, format_func=kinds.__getitem__)
+        kind = choice("decision", KIND, "Questions of", kinds, width=420)
         mine = [case for case in cases if f"{case.route}:{case.step}" == kind]
         by = {side: [case for case in mine if side in ("all", _side(case, metric))] for side in SIDES}
         counted = {side: f"{SIDES[side]} ({len(some)})" for side, some in by.items()}
-        side = choice("side", SIDE, "Which", list(SIDES), segmented=True, format_func=counted.__getitem__)
+        side = choice("side", SIDE, "Which", counted, segmented=True)
     picked = tables.pick(
         [
             {
@@ -209,8 +175,6 @@ def _questions(
         by[side],
         f"evaluate_audit_questions:{evaluation.name}:{kind}:{side}:{metric}",
         "Questions with what came of the decision both ways",
-        formats={"Gain of firing": "%+.3f"},
-        widths={"Question": 330},
     )
     st.caption(f"{len(by[side])} questions. Select a row to open its runs.")
     if picked is None:

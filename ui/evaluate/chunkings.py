@@ -46,9 +46,8 @@ def draw(look: Look) -> None:
     document, (values, places) = once(
         evaluation, *key, compute=lambda: (report.read(folder) or {}, report.read_questions(folder))
     )
-    named = {name: label.capitalize() for name, label in report.NAMES.items()}
-    given: Any = {"width": 250, "help": term("coverage"), "format_func": named.__getitem__}
-    metric = choice("figure", FIGURE, "Figure", list(named), usual=document["metric"], **given)
+    named, note = {name: label.capitalize() for name, label in report.NAMES.items()}, term("coverage")
+    metric = choice("figure", FIGURE, "Figure", named, usual=document["metric"], width=250, help=note)
     figures = document
     if metric != document["metric"]:
         base = document["base"]
@@ -125,16 +124,6 @@ def _costs(figures: Mapping[str, Any]) -> None:
         ],
         "evaluate_chunkings_costs",
         "Chunkings with their passages and cost",
-        formats={
-            **dict.fromkeys(("Passages read", "Index MB", "Index seconds"), "%.1f"),
-            "Tokens a passage": "%.0f",
-            "Coverage per token": "%.4f",
-            "Vectors reused": "%.0f %%",
-        },
-        helps={
-            "Passages read": f"Within {figures['budget']:,} tokens",
-            "Coverage per token": "coverage per token",
-        },
     )
 
 

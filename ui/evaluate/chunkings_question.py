@@ -16,7 +16,7 @@ from core.evaluation.chunkings.measuring import FOLDER
 from core.evaluation.chunkings.report import Values
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.finding import count
-from ui.app import address, opening, say, state
+from ui.app import opening, say, state
 from ui.app.choice import choice
 from ui.app.evaluated import opened
 from ui.app.markup import cut, fragment, join, show, tag
@@ -61,16 +61,9 @@ def draw(
         ids,
         f"evaluate_chunkings_questions:{evaluation.name}:{route}",
         "Questions by how much their coverage differs between chunkings",
-        widths={"Question": 420},
     )
-    if picked is not None:
-        st.session_state[QUESTION] = picked
     st.caption(f"Coverage by {figures['budget']:,} tokens. Select a row to see its question.")
-    address.take("question", QUESTION, address.one_of(ids))
-    chosen = st.session_state.get(QUESTION)
-    if chosen not in ids:
-        chosen = ids[0]
-    address.keep("question", chosen if chosen != ids[0] else None)
+    chosen = tables.keep_pick(picked, "question", QUESTION, ids, ids[0]) or ids[0]
     own = {name: (name if name in places else figures["base"]) for name in names}
     placed = {name: places[corpus][chosen] for name, corpus in own.items()}
     _side_by_side(evaluation, figures, own, route, chosen, placed)

@@ -23,16 +23,6 @@ from ui.evaluate.view import Look, sentences
 
 OTHER, THEN, NOW = "evaluate_other", "evaluate_then", "evaluate_now"
 ENOUGH = 5  # questions of a mode from which on it is called the hardest or the easiest
-SIGNED = {"Difference": "%+.3f", "95% from": "%+.3f", "to": "%+.3f"}
-HELPS = {
-    "95% from": "confidence interval",
-    "to": "confidence interval",
-    "p": "permutation test",
-    "p (Holm)": "Holm correction",
-    "d_z": "effect size",
-    "Superior": "superiority",
-    "Detectable": "detectable difference",
-}
 
 
 def draw(look: Look) -> None:
@@ -72,8 +62,6 @@ def draw(look: Look) -> None:
         ],
         "evaluate_differences",
         "Differences from the baseline with intervals and p-values",
-        formats=SIGNED,
-        helps=HELPS,
         pinned="Route",
     )
     test = look.figures["statistics"]["test"]
@@ -155,11 +143,7 @@ def stability(look: Look) -> None:
         ],
         "evaluate_stability",
         "Means of each round",
-        formats={
-            "Changed": "percent",
-            **dict.fromkeys((*rounds, "Standard deviation", "Difference varies by"), "%.4f"),
-        },
-        helps={"Changed": "Share of the questions whose value differed between rounds"},
+        columns={name: {"format": "%.4f"} for name in rounds},
     )
     say.caption(f"Over the {finding.count(max(r['n'] for r in rows.values()))} scored in every round.")
 
@@ -179,10 +163,10 @@ def against(look: Look) -> None:
         if not other.routes:
             st.info("That evaluation has no finished question yet.")
             return
-        routes = list(evaluation.routes), list(other.routes)
-        now = choice("now", NOW, "Route now", routes[0], usual=look.baseline, width=230, format_func=title)
-        usual = now if now in other.routes else other.baseline
-        then = choice("then", THEN, "Route then", routes[1], usual=usual, width=230, format_func=title)
+        routes, earlier = list(evaluation.routes), list(other.routes)
+        now = choice("now", NOW, "Route now", routes, usual=look.baseline, width=230, format_func=title)
+        usual = now if now in earlier else other.baseline
+        then = choice("then", THEN, "Route then", earlier, usual=usual, width=230, format_func=title)
     metric = look.metric if look.metric in QUALITY else QUALITY[0]
     found = evaluated.once(
         evaluation,

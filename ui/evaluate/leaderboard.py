@@ -15,8 +15,9 @@ from core.evaluation.comparison import differences, pair
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import of_figures
 from core.evaluation.verdict import Verdict
-from ui.app import help_mark, say
+from ui.app import say
 from ui.app.choice import choice
+from ui.app.glossary import of_metric
 from ui.app.markup import show
 from ui.app.plot import pick_point, plot
 from ui.app.routes import title
@@ -29,22 +30,12 @@ from ui.evaluate.tradeoffs import COSTS, TIMES, points, worth
 from ui.evaluate.view import Look, decided, sentences, values
 
 TAB = "evaluate_tab"
-COST, MEANS = "evaluate_cost", "means"
+COST, MEANS, UNJUDGED = "evaluate_cost", "means", "unjudged@10"
 
 QUALITY, ANSWERED, QUERIED = (
     [one.name for one in KNOWN.values() if one.column and one.kind == kind]
     for kind in ("ranking", "answer", "rows")
 )
-
-FORMATS = {"p50 ms": "%.1f", "p95 ms": "%.1f", "tokens a question": "%.0f", "cost of 1,000": "%.4g"}
-HELPS = {
-    "p50 ms": "p50 and p95",
-    "p95 ms": "p50 and p95",
-    "cost of 1,000": "Price of 1,000 questions",
-    "scored": "Questions that the ranking metrics cover",
-    "not scored": "Questions the route completed, but that have no relevant passage",
-    "failed": "Questions the route did not complete; excluded, not counted as 0",
-}
 
 
 def draw(look: Look) -> None:
@@ -62,9 +53,8 @@ def draw(look: Look) -> None:
 def _figure(look: Look, verdict: Verdict, said: str) -> None:
     """Draw the means with their intervals, or against a time or cost if that is wanted."""
     found = {cost: known for cost in COSTS if (known := points(look, cost)) is not None}
-    named: Any = {MEANS: "Means", **{cost: COSTS[cost] for cost in found}}
-    given: Any = {"format_func": named.__getitem__, "label_visibility": "collapsed"}
-    cost = choice("cost", COST, "Figure", list(named), segmented=True, **given)
+    named = {MEANS: "Means", **{cost: COSTS[cost] for cost in found}}
+    cost = choice("cost", COST, "Figure", named, segmented=True, label_visibility="collapsed")
     name = titled(look.metric)
     if cost != MEANS:
         said = " ".join(worth(found[cost], look, cost))
@@ -144,7 +134,7 @@ def _ranged(metric: str) -> str:
 def _rows(look: Look) -> list[dict[str, Any]]:
     """Return a row for each route, best first, the chosen metric first; None stands for missing figures."""
     table, judge = look.figures["routes"], look.figures.get("judge")
-    unjudged = look.figures.get("unjudged", {}).get(look.metric, "unjudged@10")
+    unjudged = look.figures.get("unjudged", {}).get(look.metric, UNJUDGED)
     equal: dict[str, list[str]] = {}
     for route, row in table.items():
         if "same_as" in row:
@@ -194,12 +184,10 @@ def _table(look: Look) -> None:
         "leaderboard",
         f"Routes by {titled(look.metric)}",
         height="content",
-        formats=FORMATS,
-        helps={
-            **{name: help_mark.metric(name) for name in made[0]},
-            **{titled(name): help_mark.metric(name) for name in (*QUALITY, *ANSWERED, *QUERIED)},
-            **HELPS,
-            _ranged(look.metric): "LLM judge",
+        columns={
+            **{titled(name): {"help": of_metric(name)} for name in (*QUALITY, *ANSWERED, *QUERIED)},
+            look.figures.get("unjudged", {}).get(look.metric, UNJUDGED): {"help": of_metric(UNJUDGED)},
+            _ranged(look.metric): {"help": "LLM judge"},
         },
         pinned="Route",
     )

@@ -102,9 +102,8 @@ def _opened(entries: list[Entry]) -> None:
 def _look(evaluation: Evaluation) -> Look:
     """Draw the baseline and the metric that all views use, and return them with the figures."""
     note, key = term("baseline", "Choosing another one recomputes."), BASELINE.format(evaluation.name)
-    given: Any = {"usual": evaluation.baseline, "format_func": title, "width": 230, "help": note}
-    baseline = choice("baseline", key, "Baseline", list(evaluation.routes), **given)
+    titles = {route: title(route) for route in evaluation.routes}
+    baseline = choice("baseline", key, "Baseline", titles, usual=evaluation.baseline, width=230, help=note)
     found = figures(evaluation, baseline)
-    options = leaderboard.metrics(found)
-    metric = choice("metric", METRIC, "Metric", options, format_func=titled, width=190)
+    metric = choice("metric", METRIC, "Metric", leaderboard.metrics(found), format_func=titled, width=190)
     return Look(evaluation, found, metric, baseline)

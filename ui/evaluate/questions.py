@@ -40,7 +40,7 @@ def draw(look: Look) -> None:
     modes = {question.mode for question in evaluation.questions.values() if question.mode}
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         named = {ANY: "all modes"} | {name: name for name in sorted(modes - {ANY})}
-        mode = choice("mode", MODE, "Mode", list(named), width=220, format_func=named.__getitem__)
+        mode = choice("mode", MODE, "Mode", named, width=220)
         best, routes = decided(look).verdict.best_so_far, [NOBODY, *evaluation.routes]
         given: Any = {"width": 230, "format_func": lambda route: title(route) if route else "all routes"}
         one = choice("a", ONE, "Route", routes, usual=best.route if best else NOBODY, **given)
@@ -49,8 +49,7 @@ def draw(look: Look) -> None:
     kept = [row for row in found if mode == ANY or evaluation.questions[row.question].mode == mode]
     sides = _sides(look, kept, one, other)
     counts = {name: f"{name.capitalize()} ({len(ids)})" for name, ids in sides.items()}
-    given = {"format_func": counts.__getitem__, "label_visibility": "collapsed"}
-    side = choice("side", SIDE, "Questions", list(sides), segmented=True, **given)
+    side = choice("side", SIDE, "Questions", counts, segmented=True, label_visibility="collapsed")
     show(sentences([_described(sides, kept, one, other, look)]))
     by = {row.question: row for row in found}
     _list(look, [by[id] for id in sides[side]], by, one)
@@ -198,8 +197,7 @@ def _table(look: Look, kept: list[Disagreement]) -> None:
         ],
         f"evaluate_questions:{evaluation.name}:{look.metric}",
         "Questions by how much the routes differ",
-        helps={"Apart": "How different the routes' top 10 passages are: 0 identical, 1 none in common"},
-        widths=dict.fromkeys(("Best to worst", "Apart", *scores), NARROW) | {"Question": 260, "Mode": 110},
+        columns={name: {"width": NARROW} for name in ("Best to worst", *scores)},
         pinned="Question",
     )
 

@@ -108,8 +108,6 @@ def _mistakes(look: Look, route: str) -> None:
         listed,
         f"evaluate_mistakes:{evaluation.name}:{route}",
         "Questions that a router gave to a route that another one beat",
-        formats=dict.fromkeys(("Lost to rerank", "Lost to the best"), "%+.3f"),
-        widths={"Question": 300, "Features that decided": 460},
     )
     say.caption(f"{len(listed)} questions. Select a row to open its run.")
     if picked is not None:

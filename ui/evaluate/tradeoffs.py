@@ -83,7 +83,7 @@ def draw(look: Look) -> None:
         {
             "Routes": " + ".join(map(title, pair["routes"])),
             "Better of the two": pair["mean"],
-            "Gain": pair["gain"],
+            "Gain over the better one": pair["gain"],
             **tables.interval(pair["ci95"]),
         }
         for pair in found["pairs"][:PAIRS]

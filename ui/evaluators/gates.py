@@ -24,8 +24,8 @@ def draw(run: Run) -> None:
     if not found:
         return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        label, short = "Try another threshold on", lambda one: cut(one, 80)
-        name = choice("gate", KIND, label, list(found), format_func=short, width=420)
+        named = {one: cut(one, 80) for one in found}
+        name = choice("gate", KIND, "Try another threshold on", named, width=420)
         stored, key = found[name][0].threshold, f"gate:{run.id}:{name}"
         at = slider("gate_at", key, "Threshold", 0.0, 1.0, stored, step=0.001, help=term("threshold"))
     say.caption(describe_gates(found[name], at))

@@ -52,10 +52,7 @@ def draw(run: Run, gold: Mapping[str, int]) -> tuple[RouteResult, Step, Edges] |
     if not found:
         return None
     named = {name: step_name(found, name) for name in found}
-    only = len(found) == 1
-    name = choice(
-        "step", STEP, "Graded by", list(found), width=520, disabled=only, format_func=named.__getitem__
-    )
+    name = choice("step", STEP, "Graded by", named, width=520, disabled=len(found) == 1)
     result, step = found[name]
     grading, judged = step.output, by_mean(step.output)
     if judged is not None:

@@ -38,7 +38,7 @@ def draw(run: Run, gold: Mapping[str, int], quotes: Mapping[str, Sequence[str]])
     found = steps(run)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         named = {name: step_name(found, name) for name in found}
-        name = choice("cut", CUT, "Filtered by", list(found), width=460, format_func=named.__getitem__)
+        name = choice("cut", CUT, "Filtered by", named, width=460)
         result, step = found[name]
         kept, floor = step.output, None
         stored = kept.floor if isinstance(kept, Selection) else floor_of(kept)

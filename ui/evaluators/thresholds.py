@@ -133,6 +133,6 @@ def _row(name: str, one: Tally) -> dict[str, object]:
         "High": one.high,
         **{action.capitalize(): one.counts[action] for action in ACTIONS},
         "Precision of “correct”": one.precision,
-        "Recall": one.recall,
+        "Recall of “correct”": one.recall,
         "Wrong discards": one.discarded,
     }

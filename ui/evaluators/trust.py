@@ -20,27 +20,21 @@ from ui.charts.grades import describe_reliability, reliability_curve
 
 def draw(run: Run) -> None:
     """Draw a reliability curve for each evaluator that graded here and was checked against labels."""
-    curves: dict[str, Reliability] = {}
-    told: list[str] = []
+    found: dict[str, tuple[Reliability, str]] = {}
     named = {grading.output.evaluator for result in run.results for grading in gradings(result)}
     for name in (one for one in get_args(evaluators.Which) if one in named):
         with say.errors():
             made = evaluators.read(name, state.engine().settings.home, run.corpus).made
-            curve = read_reliability(made.get("passages graded"))
-            if curve is not None:
-                curves[name] = curve
+            if (curve := read_reliability(made.get("passages graded"))) is not None:
                 sets = ", ".join(map(str, made.get("sets") or ["unnamed sets"]))
-                checked = (
-                    f"checked on {made.get('questions')} questions of {sets}, {made.get('figures from')}"
-                )
-                told.append(f"{name}: {checked}.")
-    _show("How reliable these grades are", curves, told, "reliability")
+                checked = f"checked on {made.get('questions')} questions of {sets}"
+                found[name] = curve, f"{name}: {checked}, {made.get('figures from')}."
+    _show("How reliable these grades are", found, "reliability")
 
 
 def judgements(run: Run) -> None:
     """Draw a reliability curve for each calibrated judgement that the run's routes looked up."""
-    curves: dict[str, Reliability] = {}
-    told: list[str] = []
+    found: dict[str, tuple[Reliability, str]] = {}
     looked_up = {
         (str(span.output.details["about"]), str(span.output.details["model"]))
         for result in run.results
@@ -50,19 +44,18 @@ def judgements(run: Run) -> None:
     for decision in DECISIONS:
         for model in sorted(model for about, model in looked_up if about == decision):
             with say.errors():
-                found = calibrations.read(decision, model, state.engine().settings.home)
-                curve = read_reliability(found.reliability) if found else None
-                if found is not None and curve is not None:
-                    curves[found.decision] = curve
-                    told.append(_carries(found))
-    _show("How reliable the model's judgements are", curves, told, "judgements")
+                one = calibrations.read(decision, model, state.engine().settings.home)
+                if one is not None and (curve := read_reliability(one.reliability)) is not None:
+                    found[one.decision] = curve, _carries(one)
+    _show("How reliable the model's judgements are", found, "judgements")
 
 
-def _show(label: str, curves: Mapping[str, Reliability], told: list[str], key: str) -> None:
-    if not curves:
+def _show(label: str, found: Mapping[str, tuple[Reliability, str]], key: str) -> None:
+    if not found:
         return
     with st.expander(label):
-        say.caption(" ".join(told))
+        say.caption(" ".join(told for _, told in found.values()))
+        curves = {name: curve for name, (curve, _) in found.items()}
         alt = describe_reliability(curves)
         st.plotly_chart(reliability_curve(curves), theme=None, width="content", key=key, alt=alt)
         say.caption(alt)

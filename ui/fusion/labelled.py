@@ -68,11 +68,8 @@ def _split(survey: BatchRun, found: Base) -> list[str]:
     if len(there) < 2:
         address.keep("split", None)
         return list(found.asked)
-
-    def name(split: str) -> str:
-        return "all" if split == ALL else md(split)
-
-    chosen = choice("split", SPLIT, "Questions", [*there, ALL], segmented=True, format_func=name)
+    named = {**{split: md(split) for split in there}, ALL: "all"}
+    chosen = choice("split", SPLIT, "Questions", named, segmented=True)
     if chosen != there[0]:
         say.warning(f"Choose values on {there[0]} and check the other questions once, at the end.")
     return [id for id in found.asked if chosen in (ALL, splits[id])]

@@ -105,14 +105,10 @@ def _choose(run: Run, found: Mapping[str, list[ReplayedFusion]]) -> tuple[RouteR
         name = route_choice(run, list(found), ROUTE)
         steps = {fusion.span.id: fusion for fusion in found[name]}
         first = next((id for id, one in steps.items() if not one.lack), next(iter(steps)))
-
-        def named(id: int) -> str:
-            lists = f"{len(steps[id].lists)} lists" if steps[id].method != "marginal" else "one list"
-            return cut(f"step {id}: {steps[id].span.name}, {lists}", 80)
-
+        named = {id: cut(f"step {id}: {fusion.span.name}", 80) for id, fusion in steps.items()}
         step = first
         if len(steps) > 1:
-            step = choice("step", STEP, "Step", list(steps), usual=first, width=420, format_func=named)
+            step = choice("step", STEP, "Step", named, usual=first, width=420)
         else:
             address.keep("step", None)
     return results[name], steps[step]

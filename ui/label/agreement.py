@@ -26,13 +26,6 @@ from ui.label.passage import passage
 CHOSEN = "label_confusion"  # the pair whose table is shown
 AT = "label_settle_at"
 NOTE = "label_settle_note:{}:{}"
-HELPS = {
-    "Kappa": "Cohen's kappa",
-    "from": "bootstrap",
-    "to": "bootstrap",
-    "Linear weights": "weighted kappa",
-    "Quadratic weights": "weighted kappa",
-}
 
 
 def draw(desk: Desk) -> None:
@@ -97,8 +90,7 @@ def _compared(found: Sequence[Agreement], key: str) -> None:
                     "Passages": one.n,
                     "Same grade": None if one.observed is None else 100 * one.observed,
                     "Kappa": one.kappa,
-                    "from": one.ci95[0] if one.ci95 else None,
-                    "to": one.ci95[1] if one.ci95 else None,
+                    **tables.interval(one.ci95),
                     "Linear weights": one.linear,
                     "Quadratic weights": one.quadratic,
                 }
@@ -106,8 +98,6 @@ def _compared(found: Sequence[Agreement], key: str) -> None:
             ],
             f"label_agreement:{key}",
             "Agreement of each pair",
-            formats={"Same grade": "%.0f%%", **dict.fromkeys(HELPS, "%.2f")},
-            helps=HELPS,
         )
         some = {f"{one.first} and {one.second}": one for one in found if one.n}
         if some:

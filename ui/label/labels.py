@@ -105,8 +105,8 @@ def _table(found: list[Line]) -> None:
     }
     kinds |= {how: [one for one in found if one.how == how] for how in ("adjudicated", listing.MEDIAN)}
     some = {name: lines for name, lines in kinds.items() if lines}
-    count = {one: f"{one} ({len(lines):,})" for one, lines in some.items()}.__getitem__
-    name = choice("show", FILTER, "Show", list(some), usual=ALL, width=340, format_func=count)
+    counted = {one: f"{one} ({len(lines):,})" for one, lines in some.items()}
+    name = choice("show", FILTER, "Show", counted, width=340)
     lines = some[name]
     moved = any(one.now for one in lines)
     rows = [

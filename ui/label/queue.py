@@ -83,17 +83,9 @@ def _effort(now: OpenSet, who: str) -> None:
     """Draw the choice of the minutes, and how many of the passages that fit them are left."""
     if st.session_state.get(ORDER):
         return
-    minutes = choice(
-        "minutes",
-        EFFORT,
-        "Effort",
-        [0, 15, 30, 60],
-        segmented=True,
-        format_func=lambda minutes: f"{minutes} minutes" if minutes else "All passages",
-        on_change=st.session_state.pop,
-        args=(AT, None),
-        label_visibility="collapsed",
-    )
+    efforts = {0: "All passages", **{minutes: f"{minutes} minutes" for minutes in (15, 30, 60)}}
+    given: Any = {"on_change": st.session_state.pop, "args": (AT, None), "label_visibility": "collapsed"}
+    minutes = choice("minutes", EFFORT, "Effort", efforts, segmented=True, **given)
     if not (most := now.most(who)):
         return
     mine, first = now.desk.by(who), now.order(who)[:most]

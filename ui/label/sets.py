@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -18,14 +19,15 @@ from core.evaluation.labels import desk as desks
 from core.evaluation.labels import exchange, pool
 from core.evaluation.labels.desk import Desk
 from core.store.labels import LabelSet
-from ui.app import account, address, opening, say, state
+from ui.app import account, address, opening, outcome, say, state
 from ui.app.help_mark import term
 from ui.app.markup import md
+from ui.app.outcome import Outcome
 from ui.components import question_file
 from ui.components.question_file import QuestionFile
 from ui.label.desk import SET, attempt, choose_annotator, store
 
-DELETED = "label_deleted"  # the name of the set that was deleted last, for Undo
+PLACE = "label_sets"  # of what was deleted last
 CORPUS, FILE, PASTED, ASKED = "the corpus", "a file", "pasted text", "stored sessions"
 WITH = "label_with"  # whether the labels of the file are taken over
 SEED = 13  # of the sample of questions
@@ -38,16 +40,10 @@ WANTED = "label_set_wanted"  # a set to be chosen when the choice is drawn next
 
 def choose() -> str | None:
     """Draw the choice of a set and of the annotator; return None, with the next step, if there is no set."""
-    gone = st.session_state.get(DELETED)
-    if gone is not None:
-        with st.container(horizontal=True, vertical_alignment="center"):
-            text = f"Label set “{gone}” was deleted. Its judgements remain stored."
-            st.info(md(text), width="stretch")
-            if st.button("Undo", key="label_undelete"):
-                _restore(gone)
+    outcome.draw(PLACE, "label_undelete")
     made = {one.name: one for one in desks.sets(store())}
     wanted = st.query_params.get("set")
-    if wanted and wanted not in made and wanted != gone:
+    if wanted and wanted not in made:
         say.warning(f"Label set “{wanted}” does not exist or was deleted. Judgements are not saved to it.")
         address.keep("set", None)
     known = _offered(made)
@@ -133,12 +129,17 @@ def _create(name: str, corpus: str, questions: Sequence[Question], given: Questi
             st.toast(md(line))
 
 
+def _delete(name: str) -> Outcome:
+    desks.set_deleted(store(), name, True)
+    address.keep("set", None)
+    told = f"Label set “{name}” was deleted. Its judgements remain stored."
+    return Outcome(told, partial(_restore, name))
+
+
 def _restore(name: str) -> None:
     """Restore a deleted set and choose it."""
-    if attempt(lambda: desks.set_deleted(store(), name, False)):
-        st.session_state.pop(DELETED, None)
-        st.session_state[WANTED] = name
-        st.rerun()
+    desks.set_deleted(store(), name, False)
+    st.session_state[WANTED] = name
 
 
 def about(desk: Desk) -> None:
@@ -154,10 +155,8 @@ def about(desk: Desk) -> None:
     )
     guidelines(one, height=260)
     about = "Removes the set from the list. Its judgements remain stored, and Undo restores it."
-    gone = st.button("Delete this set", key="label_delete", help=about)
-    if gone and attempt(lambda: desks.set_deleted(store(), one.name, True)):
-        st.session_state[DELETED] = one.name
-        st.rerun()
+    args = (PLACE, partial(_delete, one.name))
+    st.button("Delete this set", key="label_delete", help=about, on_click=outcome.act, args=args)
     _deleted()
 
 
@@ -186,8 +185,8 @@ def _deleted() -> None:
     if gone:
         with st.container(horizontal=True, vertical_alignment="bottom"):
             name = st.selectbox("Deleted sets", gone, index=None, key="label_gone", width=340)
-            if st.button("Restore", key="label_restore", disabled=name is None) and name:
-                _restore(name)
+            args = (PLACE, partial(_restore, name or ""))
+            st.button("Restore", key="label_restore", disabled=not name, on_click=outcome.act, args=args)
 
 
 def _questions(origin: str, corpus: str) -> tuple[Question, ...]:

@@ -49,31 +49,16 @@ def draw(run: Run) -> None:
         only = switch("Steps", *STEP_OPTIONS) == "retrieval"
         calls = switch("Inside steps", "calls", {"no": "Hidden", "yes": "Shown below"})
         offered = {"": "Full time"} | {f"{ms:g}": f"The first {milliseconds(ms)}" for ms in zooms(run)}
-        until = choice(
-            "zoom",
-            "latency_zoom",
-            "Zoom",
-            list(offered),
-            format_func=offered.__getitem__,
-            width=170,
-            help="You can also drag over the chart to zoom; double-click to reset",
-        )
+        note = "You can also drag over the chart to zoom; double-click to reset"
+        until = choice("zoom", "latency_zoom", "Zoom", offered, width=170, help=note)
     if only and (retrieval := without_model(run)):
         show(tag("div", retrieval, css="rs"))
     figure = waterfall(run, retrieval_only=only, calls=calls == "yes", until=float(until) if until else None)
     plot(figure, "waterfall", " ".join(said))
     show(times(run))
-    titles = {result.route: result.title for result in run.results if result.spans}
+    titles = {result.route: cut(result.title, 60) for result in run.results if result.spans}
     slowest = max(worked(run) or [r for r in run.results if r.spans], key=ended)
-    chosen = choice(
-        "route",
-        ROUTE,
-        "Route in detail",
-        list(titles),
-        usual=slowest.route,
-        format_func=lambda route: cut(titles[route], 60),
-        width=320,
-    )
+    chosen = choice("route", ROUTE, "Route in detail", titles, usual=slowest.route, width=320)
     show(spans(next(result for result in run.results if result.route == chosen and result.spans)))
 
 

@@ -79,7 +79,6 @@ def draw(run: Run) -> None:
         ],
         "latency_table",
         "Latency percentiles",
-        helps=dict.fromkeys(("p50", "p95"), "p50 and p95"),
     )
     needed = ", ".join(f"p{p} {needed}" for p, needed in NEEDED.items() if needed > 1)
     say.caption(

@@ -30,15 +30,7 @@ def sentences(said: Sequence[str]) -> Markup:
 
 def switch(label: str, name: str, options: Mapping[str, str], help: str | None = None) -> str:
     """Draw a choice between `options` (value to label), kept in the address as `name`; return its value."""
-    return choice(
-        name,
-        f"latency_{name}",
-        label,
-        list(options),
-        segmented=True,
-        format_func=options.__getitem__,
-        help=help,
-    )
+    return choice(name, f"latency_{name}", label, options, segmented=True, help=help)
 
 
 def share_of(value: float) -> float:

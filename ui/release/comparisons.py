@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import streamlit as st
 
 from core.analysis.metrics import titled
@@ -15,7 +13,7 @@ from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import Measured
 from core.evaluation.release.report import Worse, opponent, worse_at
 from core.evaluation.release.snapshot import Against, compare, read
-from ui.app import address, say
+from ui.app import say
 from ui.app.choice import choice
 from ui.app.evaluated import open_run
 from ui.app.help_mark import term
@@ -35,11 +33,11 @@ def worse(measured: Measured, decision: Decision) -> None:
         return
     begin = decision.chosen or decision.nearest or routes[0]
     with st.container(horizontal=True):
-        titles: dict[str, Any] = {"width": 320, "format_func": measured.title}
-        route = choice("route", ROUTE, "Route", routes, usual=begin, **titles)
-        others = [one for one in routes if one != route]
-        rival = opponent(decision, route) or others[0]
-        other = choice("other", OTHER, "Against", others, usual=rival, **titles)
+        titles = {one: measured.title(one) for one in routes}
+        route = choice("route", ROUTE, "Route", titles, usual=begin, width=320)
+        others = {one: title for one, title in titles.items() if one != route}
+        rival = opponent(decision, route) or next(iter(others))
+        other = choice("other", OTHER, "Against", others, usual=rival, width=320)
     if other == decision.baseline:
         _kinds(decision, route)
     metric, names = decision.criteria.metric, (measured.title(route), measured.title(other))
@@ -83,12 +81,8 @@ def _questions(measured: Measured, lost: list[Worse], title: str, other: str) ->
     rows = [{"question": one.text, "kind": one.mode, title: one.value, other: one.other} for one in lost]
     key = f"release_worse:{measured.name}:{title}:{other}"
     picked = tables.pick(rows, ids, key, "Questions on which the route scores lower")
-    if picked:
-        st.session_state[QUESTION] = picked
-    address.take("question", QUESTION, address.one_of(ids))
-    id = st.session_state.get(QUESTION)
-    address.keep("question", id if id in ids else None)
-    if id not in ids:
+    id = tables.keep_pick(picked, "question", QUESTION, ids)
+    if id is None:
         st.caption("Select a question to open it in Why and see what happened to its passages.")
         return
     with st.container(horizontal=True, vertical_alignment="center"):

@@ -172,12 +172,9 @@ def _module(measured: Measured, decision: Decision) -> None:
         return
     routes, spec = list(measured.routes), evaluation.spec
     chosen = decision.chosen or decision.nearest
-    given: Any = {"format_func": measured.title, "width": 420, "usual": chosen if chosen in routes else None}
-    name = choice("export", "export_route", "Route", routes, **given)
-    parameters, why = (
-        (spec.get("parameters") or {}).get(name, {}),
-        f"as measured in evaluation {evaluation.name}",
-    )
+    usual, titles = chosen if chosen in routes else None, {one: measured.title(one) for one in routes}
+    name = choice("export", "export_route", "Route", titles, usual=usual, width=420)
+    parameters, why = (spec.get("parameters") or {}).get(name, {}), f"as measured in {evaluation.name}"
     asked: Any = {"evidence": spec.get("evidence"), "purpose": why, "file": FILE}
     source = module(state.engine(), name, spec["corpus"], parameters, **asked)
     st.caption("Runs the route in the same engine, so it returns the same hits. Needs RouteScope installed.")

@@ -71,8 +71,5 @@ def ladder(measured: Measured, decision: Decision) -> None:
                 "also measured on this rung": ", ".join(map(measured.title, rung.others)),
             }
         )
-    answered = "Share of labelled questions with a relevant passage in the first ten here or on a rung below"
-    about = "The rungs of the ladder"
-    formats = {"calls": "%.1f", "tokens": "%.0f"}
-    tables.table(rows, "release_ladder", about, formats=formats, helps={"answered": answered})
+    tables.table(rows, "release_ladder", "The rungs of the ladder")
     st.caption("From plain search upwards, each rung is compared with the last one taken below it.")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -12,18 +12,18 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from core.domain import people
 from core.domain.errors import RouteScopeError
-from core.domain.format import time_left
 from core.evaluation.finding import count
 from core.store import Filters, SessionRow, Store
 from core.store.run_annotations import MAX_NOTE
-from ui.app import account, say, state
+from ui.app import account, outcome, say, state
 from ui.app.markup import cut, md
+from ui.app.outcome import Outcome
 from ui.components import complaint, sharing
 from ui.components.gold import gold_grades
 from ui.sessions import compare, replay
 from ui.sessions.run_list import changed
 
-DELETED = "sessions_deleted"  # ids of the last deletion and when that was (monotonic), for Undo
+PLACE = "sessions"  # of what was deleted last
 IMPORTED = "sessions_imported"  # [(name of a file, ids that were new, what went wrong)] of the last import
 MAX_EXPORTED = 500  # runs of one export: a bundle is made in memory
 LINKS = 20  # imported runs that are listed with a link
@@ -59,13 +59,8 @@ def actions(store: Store, picked: Sequence[SessionRow]) -> None:
         if alone is not None and alone.maker and alone.maker == me:
             sharing.button(store, alone, "share")
         deed: people.Deed = "look" if all(row.maker == me for row in picked) else "delete"
-        if st.button(f"Delete {len(ids)}", key="delete", **account.needs(deed)):
-            for id in ids:
-                store.delete(id)
-                state.engine().forget(id)
-            st.session_state[DELETED] = ids, time.monotonic()
-            changed()
-            st.rerun()
+        act: dict[str, Any] = {"on_click": outcome.act, "args": (PLACE, partial(delete, store, ids))}
+        st.button(f"Delete {len(ids)}", key="delete", **act, **account.needs(deed))
     if alone is not None:
         _words(store, alone)
 
@@ -113,20 +108,21 @@ def _words(store: Store, row: SessionRow) -> None:
             st.rerun()
 
 
-def undo(store: Store) -> None:
-    """Draw Undo for the last deletion while it can still be undone."""
-    ids, since = st.session_state.get(DELETED, ((), 0.0))
-    left = store.deletion.undo_s - (time.monotonic() - since)
-    if not ids or left <= 0:
-        return
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.info(f"{count(len(ids), 'runs')} deleted; permanently in {time_left(left)}.", width="stretch")
-        if st.button("Undo", key="undo"):
-            del st.session_state[DELETED]
-            for id in ids:
-                store.undelete(id)
-            changed()
-            st.rerun()
+def delete(store: Store, ids: Sequence[str]) -> Outcome:
+    """Delete runs; Undo brings them back until they are gone for good."""
+    for id in ids:
+        store.delete(id)
+        state.engine().forget(id)
+    changed()
+
+    def undo() -> None:
+        changed()
+        for id in ids:
+            store.undelete(id)
+
+    minutes = store.deletion.undo_s / 60
+    told = f"{count(len(ids), 'runs')} deleted; permanently in {minutes:g} minutes."
+    return Outcome(told, undo if minutes else None)
 
 
 def bring_in(store: Store) -> None:

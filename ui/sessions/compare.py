@@ -54,15 +54,9 @@ def draw(first: str, second: str) -> None:
         return
     ordered = sorted(diff.routes, key=lambda one: (one.same, one.same_result))
     by_name = {one.before.route: one for one in reversed(ordered)}
-    name = choice(
-        "of",
-        "session_of",
-        "Compare traces of",
-        list(dict.fromkeys(one.before.route for one in ordered)),
-        always=True,
-        format_func=lambda one: f"{by_name[one].before.title}{'' if by_name[one].same else ' (differs)'}",
-        width=360,
-    )
+    by_name = {one.before.route: by_name[one.before.route] for one in ordered}
+    named = {id: f"{one.before.title}{' (differs)' * (not one.same)}" for id, one in by_name.items()}
+    name = choice("of", "session_of", "Compare traces of", named, always=True, width=360)
     show(drawn.route(diff, by_name[name], *runs))
 
 

@@ -89,15 +89,10 @@ def _filters(choices: Choices) -> tuple[str, Filters]:
 
 
 def _choice(name: str, options: Sequence[str], spoken: Callable[[str], str]) -> str | None:
-    return choice(
-        name,
-        KEY.format(name),
-        name.capitalize(),
-        [None, *options],
-        format_func=lambda one: ALL_LABELS[name] if one is None else spoken(one),
-        width=170,
-        on_change=first_page,
-    )
+    named: dict[str | None, str] = {None: ALL_LABELS[name]}
+    named |= {one: spoken(one) for one in options}
+    key, label = KEY.format(name), name.capitalize()
+    return choice(name, key, label, named, width=170, on_change=first_page)
 
 
 def _day(name: str, label: str) -> date | None:
@@ -145,7 +140,6 @@ def _table(rows: Sequence[SessionRow]) -> list[SessionRow]:
         ],
         f"sessions:{st.session_state.get(REVISION, 0)}:{len(st.session_state[PAGES])}",
         "Matching runs, newest first",
-        widths={"Asked (UTC)": 130, "Question": 400, "Corpus": 100, "Routes": 60, "Took": 75, "Tags": 130},
         height=min(38 + 35 * len(rows), 560),
         on_select="rerun",
         selection_mode="multi-row",

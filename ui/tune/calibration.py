@@ -53,8 +53,7 @@ def _of(evaluation: Evaluation) -> None:
         titles = {
             name: cut(routes.title(name), 40) + " · not measured" * (name in asked_now) for name in offered
         }
-        given: Any = {"always": True, "width": 270, "format_func": titles.__getitem__}
-        route = choice("route", ROUTE, "Route", offered, **given)
+        route = choice("route", ROUTE, "Route", titles, always=True, width=270)
         steps = st.container()
     if route in names:
         _chosen(in_runs, route, evaluation.labelled, ("runs",), evaluation, steps)
@@ -84,7 +83,7 @@ def _chosen(
             key: cut(f"{FLOORS.get(one.name, f'{one.name} · ')}{one.step}{UNITS[one.unit]}", 80)
             for key, one in targets.items()
         }
-        key = choice("step", STEP, "Threshold", list(targets), width=460, format_func=named.__getitem__)
+        key = choice("step", STEP, "Threshold", named, width=460)
     objective, wanted = _objective()
     parts = divided(labelled)
     if parts is None:
@@ -101,13 +100,12 @@ def _objective() -> tuple[Objective, float | None]:
     """Draw the choice of the objective."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         named = {one: f"target {one}" if one in WANTED else NAMES[one] for one in OBJECTIVES}
-        given: Any = {"segmented": True, "format_func": named.__getitem__}
-        objective = choice("objective", OBJECTIVE, "Chosen by", OBJECTIVES, **given)
+        objective = choice("objective", OBJECTIVE, "Chosen by", named, segmented=True)
         address.take("wanted", WANTED_KEY, _share)
         st.session_state.setdefault(WANTED_KEY, 0.9)
         wanted = None
         if objective in WANTED:
-            given = {"key": WANTED_KEY, "width": 180, "persist_state": "session"}
+            given: Any = {"key": WANTED_KEY, "width": 180, "persist_state": "session"}
             wanted = st.number_input(f"At least this {objective}", LEAST_WANTED, 1.0, step=0.05, **given)
     address.keep("wanted", None if wanted is None else f"{wanted:g}")
     return objective, wanted

@@ -88,8 +88,7 @@ def _split(evaluation: Evaluation) -> str | None:
     if len(options) < 2:
         return usual
     named = {one: "all" if one == ALL else md(one) for one in options}
-    given: Any = {"segmented": True, "format_func": named.__getitem__}
-    return choice("split", SPLIT, "Questions to fit on", options, usual=usual, **given)
+    return choice("split", SPLIT, "Questions to fit on", named, usual=usual, segmented=True)
 
 
 def _lists(corpus: str) -> tuple[str, ...]:

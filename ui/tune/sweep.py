@@ -65,8 +65,7 @@ def _of(evaluation: Evaluation) -> None:
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         usual = next((name for name in by if any(one.tunes for one in by[name])), next(iter(by)))
         named_ = {one: cut(routes.title(one), 60) for one in by}
-        given: Any = {"always": True, "width": 260, "format_func": named_.__getitem__}
-        name = choice("route", ROUTE, "Route", list(by), usual=usual, **given)
+        name = choice("route", ROUTE, "Route", named_, usual=usual, always=True, width=260)
         route, names = known_routes()[name], [one.name for one in by[name]]
         tuned = next((one.name for one in by[name] if one.tunes), names[0])
         plain: dict[str, Any] = {"format_func": lambda one: cut(one.replace("_", " "), 40)}
