@@ -7,7 +7,7 @@ import streamlit as st
 from core.domain.errors import RouteScopeError
 from core.domain.types import Run
 from core.engine.job import Job
-from ui.app import corpora, health, link, page_title, say, state
+from ui.app import corpora, link, page_title, say, state
 from ui.compare import ask, results
 
 
@@ -50,7 +50,8 @@ with below:
         link.show_left_out(run.id)
     corpora.notice(corpus)
     if job is not None:
-        health.warnings(job)
+        for line in job.warnings:
+            say.warning(line)
     if run is None:
         ask.hello(corpus)
     elif job is not None and under_way:

@@ -478,11 +478,11 @@ def test_an_export_comes_back_and_a_broken_line_keeps_everything_as_it_is(visit,
     take = labels.take  # the function behind the uploader
     desks.create(engine.store, "two", "tiny", ASKED)
     csv = exchange.table(before, unjudged=True)
-    assert "2 judgements imported from one.csv" in take(stored(engine, "two"), "one.csv", csv, "x")
+    assert "2 judgements imported from one.csv" in take(stored(engine, "two"), "one.csv", csv, "x").text
     assert stored(engine, "two").by("anna").keys() == before.by("anna").keys()
     assert stored(engine, "two").pool.keys() == before.pool.keys()
     qrels = exchange.qrels(before)
-    assert "2 judgements" in take(stored(engine, "two"), "one.qrels", qrels, "carol")
+    assert "2 judgements" in take(stored(engine, "two"), "one.qrels", qrels, "carol").text
     with pytest.raises(Exception, match=r"bad\.qrels line 2"):
         take(stored(engine, "two"), "bad.qrels", b"q1 0 fragile:0-80 1\nq1 0 nothing 2\n", "dave")
     assert "dave" not in stored(engine, "two").annotators()
@@ -497,9 +497,9 @@ def test_a_file_is_imported_on_the_page(visit, engine):
         ("x.qrels", b"q1 0 fragile:0-80 9\n", "text/plain")
     ).run()
     app.button(key="label_import_go").click().run()
-    assert "Nothing was imported. x.qrels line 1" in shown(app)
+    assert "Not done: x.qrels line 1" in shown(app)
     assert stored(engine).judgements == ()
-    app.file_uploader(key="label_import_file:0").set_value(
+    app.file_uploader(key="label_import_file:1").set_value(
         ("x.qrels", b"q1 0 fragile:0-80 2\n", "text/plain")
     ).run()
     app.button(key="label_import_go").click().run()

@@ -14,7 +14,6 @@ from core.engine.request import Request
 from tests.fakes import ScriptedLLM
 from tests.pages.reading import html, shown
 from tests.runs import HOSTILE, IMAGINED, STANDALONE, VARIANTS, passages, ranking
-from ui.transform import embedding_map
 
 PAGE = "steps.py?view=Transform"
 
@@ -256,16 +255,3 @@ def test_the_address_says_tab_and_passage(look, stored):
     assert "tab" not in app.query_params
     nonsense = look("good", tab=HOSTILE[0])
     assert nonsense.session_state["transform_tab"] == "Texts"
-
-
-def test_a_clicked_point_is_looked_at_once(monkeypatch):
-    state, params, reruns = {}, {}, []
-    monkeypatch.setattr(embedding_map.st, "session_state", state)
-    monkeypatch.setattr(embedding_map.st, "query_params", params)
-    monkeypatch.setattr(embedding_map.st, "rerun", lambda: reruns.append(1))
-    embedding_map.clicked(["", "p1"])
-    embedding_map.clicked(["p1"])
-    assert (params, len(reruns)) == ({"passage": "p1"}, 1)
-    embedding_map.clicked([])
-    embedding_map.clicked(["p1"])
-    assert len(reruns) == 2

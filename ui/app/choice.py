@@ -46,11 +46,12 @@ def choice(
     return value
 
 
-def switch(name: str, key: str, label: str, **widget: Any) -> bool:
-    """Draw a checkbox, off by default, kept in the address as `name` ("1" if on)."""
-    address.take(name, key, lambda given: given == "1")
+def switch(name: str, key: str, label: str, *, usual: bool = False, **widget: Any) -> bool:
+    """Draw a checkbox, at first `usual`, kept in the address as `name` ("1" or "0") where it differs."""
+    address.take(name, key, {"1": True, "0": False}.__getitem__)
+    st.session_state.setdefault(key, usual)
     on = st.checkbox(label, key=key, persist_state="session", **widget)
-    address.keep(name, "1" if on else None)
+    address.keep(name, None if on == usual else str(int(on)))
     return on
 
 

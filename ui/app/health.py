@@ -7,7 +7,6 @@ import streamlit as st
 from core.domain.needs import Need
 from core.engine import endpoints
 from core.engine.availability import missing, why_not
-from core.engine.job import Job
 from core.routes.registry import routes
 from ui.app import state
 from ui.app.markup import md
@@ -35,18 +34,7 @@ def summary() -> None:
 
 
 def trouble() -> None:
-    """Draw the store's warnings that the page itself has not shown."""
-    told = st.session_state.pop(state.SHOWN_WARNINGS, ())
+    """Draw the store's warnings."""
     store = state.engine().store
     for warning in store.warnings if store is not None else ["runs are not stored here"]:
-        if warning not in told:
-            st.warning(md(warning))
-
-
-def warnings(job: Job) -> None:
-    """Draw the warnings of a run and, once it has ended, those of storing it."""
-    store = state.engine().store
-    lines = dict.fromkeys([*job.warnings, *(store.warnings if store is not None and job.done else ())])
-    for line in lines:
-        st.warning(md(line))
-    st.session_state[state.SHOWN_WARNINGS] = tuple(lines)
+        st.warning(md(warning))

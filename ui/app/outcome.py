@@ -32,7 +32,7 @@ def act(place: str, work: Callable[[], Outcome | None]) -> None:
         st.session_state[KEY.format(place)] = Outcome(f"Not done: {error}", failed=True)
 
 
-def draw(place: str, key: str = "") -> None:
+def draw(place: str, key: str = "", shortcut: str | None = None) -> None:
     """Draw the last outcome at a place with its Undo, whose key is `key` or "PLACE_undo"."""
     last: Outcome | None = st.session_state.get(KEY.format(place))
     if last is None:
@@ -44,7 +44,8 @@ def draw(place: str, key: str = "") -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"{key}_row"):
         say.caption(last.text, width="content")
         if last.undo is not None:
-            st.button("Undo", key=key, type="tertiary", on_click=act, args=(place, last.undo))
+            args = (place, last.undo)
+            st.button("Undo", key=key, type="tertiary", shortcut=shortcut, on_click=act, args=args)
         if last.link is not None:
             page, label, parameters = last.link
             st.page_link(page, label=md(label), query_params=parameters)

@@ -31,7 +31,6 @@ EVIDENCE = "answer_evidence"  # that of named settings put in place; without it 
 FILTERS = "filters"  # conditions on metadata, one a line, as they are or were written
 FILTERS_VERSION = "filters_version"  # a box that is not on screen keeps what it held: a new one is made
 SESSION = "session_name"  # what is asked is remembered under this name; empty: it is not
-SHOWN_WARNINGS = "told"  # the warnings the page shows, so that the sidebar does not repeat them
 
 
 def engine() -> Engine:

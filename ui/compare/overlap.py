@@ -44,13 +44,11 @@ def describe_overlap(found: Overlap) -> str:
     pairs = found.pairs()
     if not pairs:
         return "Comparing rankings needs at least two routes with results."
-    one, other, most = pairs[0]
-    equal = sum(value >= 1 - 1e-9 for _, _, value in pairs)
-    sentences = f"Most similar: {title(one)} and {title(other)} ({most:.2f})"
-    sentences += f", one of {equal} identical pairs." if equal > 1 else "."
-    if len(pairs) > 1:
-        one, other, least = pairs[-1]
-        sentences += f" Least similar: {title(one)} and {title(other)} ({least:.2f})."
+    ends = (("Most", pairs[0]), ("Least", pairs[-1]))[: len(pairs)]
+    sentences = " ".join(
+        f"{which} similar: {title(one)} and {title(other)} ({value:.2f})."
+        for which, (one, other, value) in ends
+    )
     if found.empty:
         sentences += f" Not compared, because they found nothing: {', '.join(map(title, found.empty))}."
     return sentences

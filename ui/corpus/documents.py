@@ -109,16 +109,12 @@ def settings(usual: Chunking) -> Chunking | None:
 
 def describe_preview(made: Preview) -> str:
     """Describe the chunks of a document."""
-    text, passages = f"{len(made.document.text):,} characters", len(made.passages)
-    if passages == 1:
-        return f"{text}: one passage."
     sizes = f"{made.mean:,.0f} characters on average, {made.shortest:,} to {made.longest:,}"
-    parts = [f"{text} in {passages:,} passages: {sizes}"]
-    for found, what in ((made.inside, "within a sentence"), (made.headed, "with a heading without its text")):
-        parts.append(f"{len(found) or 'none'} {'ends' if len(found) <= 1 else 'end'} {what}")
-    if made.shared:
-        parts.append(f"{made.shared:,} characters are in two passages")
-    return "; ".join(parts) + "."
+    return (
+        f"{len(made.document.text):,} characters in {count(len(made.passages), 'passages')}: {sizes}. Ends "
+        f"within a sentence: {len(made.inside)}; with a heading without its text: {len(made.headed)}. "
+        f"Characters in two passages: {made.shared:,}."
+    )
 
 
 def window(made: Preview) -> None:

@@ -10,7 +10,6 @@ import streamlit as st
 from markupsafe import Markup
 
 from core.corpus import catalogue, variants
-from core.domain.errors import RouteScopeError
 from core.domain.format import between, number, p_value
 from core.evaluation import background, experiment_store
 from core.evaluation.chunkings import report
@@ -141,14 +140,10 @@ def _nothing(evaluation: Evaluation) -> None:
     if not st.button(f"Measure {1 + len(made)} chunkings", key="evaluate_chunkings_begin", type="primary"):
         return
     keys = tuple(str(variants.key_of(name)) for name in made)
-    try:
+    with say.errors(), st.spinner("Checking the questions and the routes"):
         spec = replace(Spec.read(evaluation.spec), corpus=base, chunkings=keys, audit=())
         catalogue.source(base, settings=engine.settings, known_only=True)
         name = background.free_name(f"{base}-chunkings", experiment_store.names(engine.settings))
-        with st.spinner("Checking the questions and the routes"):
-            background.begin(engine, name, spec, workers=by)
-    except RouteScopeError as error:
-        say.error(error)
-        return
-    st.session_state[BEGUN] = name
-    st.rerun()
+        background.begin(engine, name, spec, workers=by)
+        st.session_state[BEGUN] = name
+        st.rerun()

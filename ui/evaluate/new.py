@@ -33,7 +33,6 @@ from ui.evaluate.options import how, select
 from ui.evaluate.saved import BEGUN
 
 UPLOADED = "evaluate_new_file"  # name and content of the chosen file of questions
-CLOSE = "evaluate_new_close"  # the form is to be closed before it is drawn again
 OWN, FILE = "", "\0file"  # no label set is called so
 ANY = "all modes"
 ALL, SPLITS = "all", ("dev", "test")
@@ -228,23 +227,18 @@ def _begin(spec: Spec, count: int) -> None:
         st.caption("Another evaluation is running. Latencies measured at the same time are not comparable.")
     if not begun:
         return
-    try:
-        with st.spinner("Checking the questions and the routes"):
-            experiment_store.place(engine.settings, name)
-            if name in taken:
-                say.error(f"The name {name} is taken. Choose another one.")
-                return
-            if spec.questions:
-                file, content = st.session_state[UPLOADED]
-                spec = replace(spec, questions=(str(pool.keep(file, content, engine.settings)),))
-            background.begin(engine, name, spec, workers=by)
-    except RouteScopeError as error:
-        say.error(error)
-        return
-    st.session_state[BEGUN] = name
-    st.session_state[CLOSE] = True
-    address.keep("labels", None)
-    st.rerun()
+    with say.errors(), st.spinner("Checking the questions and the routes"):
+        experiment_store.place(engine.settings, name)
+        if name in taken:
+            raise BadInput(f"the name {name} is taken; choose another one")
+        if spec.questions:
+            file, content = st.session_state[UPLOADED]
+            spec = replace(spec, questions=(str(pool.keep(file, content, engine.settings)),))
+        background.begin(engine, name, spec, workers=by)
+        st.session_state[BEGUN] = name
+        st.session_state[evaluated.NEW] = False
+        address.keep("labels", None)
+        st.rerun()
 
 
 def _describe_spec(spec: Spec, count: int) -> str:

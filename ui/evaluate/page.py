@@ -65,9 +65,7 @@ def _new(none: bool) -> None:
         st.session_state["evaluate_asked"] = wanted
     if asked or evaluated.NEW not in st.session_state:
         st.session_state[evaluated.NEW] = asked
-    if st.session_state.pop(new.CLOSE, False):
-        st.session_state[evaluated.NEW] = False
-    elif none or st.session_state[evaluated.NEW]:
+    if (none and saved.BEGUN not in st.session_state) or st.session_state[evaluated.NEW]:
         given: Any = {"on_change": lambda: st.session_state.__setitem__(evaluated.NEW, False)}
         with st.expander("New evaluation", expanded=True, key="evaluate_form", **given):
             new.form()

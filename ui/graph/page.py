@@ -13,6 +13,7 @@ from core.analysis.walks import Walked, looked, placed, walks
 from core.corpus.enrichments import store
 from core.domain.needs import Need
 from core.domain.types import Run
+from core.evaluation.finding import count
 from core.routes.registry import routes
 from ui.app import opened, say
 from ui.app.help_mark import term
@@ -72,19 +73,14 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
 
 def describe_walk(one: Walked, names: list[str]) -> str:
     """Describe where the walk started, how long it was and what it reached."""
-    walk = one.walk
-    seeds = ", ".join(f"“{cut(seed.phrase, 40)}”" for seed in one.entities.seeds[:MAX_NAMES])
-    more = len(one.entities.seeds) - MAX_NAMES
-    begun = f"from {seeds}{f' and {more} more' if more > 0 else ''}" if seeds else "from passages alone"
-    dense = walk.begun - len(one.entities.seeds)
+    walk, seeds = one.walk, len(one.entities.seeds)
     unknown = ", ".join(f"“{cut(name, 40)}”" for name in one.entities.unknown[:MAX_NAMES])
     first = next((name for node, name in zip(walk.nodes, names, strict=True) if node.kind == "passage"), "")
     return (
-        f"The walk begins {begun}{f' and at {dense} passages of the dense search' if dense else ''}. "
-        f"It follows an edge with probability {walk.damping:g}, took {walk.iterations} iterations over "
-        f"{walk.phrases:,} phrases, {walk.passages:,} passages and {walk.links:,} edges. The passage it "
-        f"visits most is “{cut(first, 70)}”. The figure shows {len(walk.nodes)} nodes: where it begins and "
-        "what it visits most." + (f" The graph does not have {unknown}." if unknown else "")
+        f"The walk begins at {count(seeds, 'phrases')} and {count(walk.begun - seeds, 'passages')} of the "
+        f"dense search. It follows an edge with probability {walk.damping:g}, took {walk.iterations} "
+        f"iterations over {walk.phrases:,} phrases, {walk.passages:,} passages and {walk.links:,} edges, and "
+        f"visits “{cut(first, 70)}” most." + (f" The graph does not have {unknown}." if unknown else "")
     )
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import streamlit as st
 
-from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
 from core.evaluation.dataset import Question, State
 from core.evaluation.labels.desk import Desk
 from core.evaluation.questions import label_set, question_file
 from core.evaluation.questions.generate import KINDS, Kind
-from ui.app import account, address, say, state
+from ui.app import account, address, outcome, say, state
 from ui.app.markup import fragment, show
 from ui.app.names import named
+from ui.app.outcome import Outcome
 from ui.app.progress import follow
 from ui.components.complaint import who as annotator
 from ui.label.desk import attempt, store
@@ -23,8 +24,7 @@ from ui.label.keys import button
 
 AT = "generated_at"  # the id of the question that is shown
 KIND = "generated_kind"  # "", or the kind or state that is listed
-OUTCOME = "generated_said"
-DONE = "generated_done"  # (set, question as it is now, its state and text before), for Undo
+PLACE = "generated"  # of the outcome of the last decision
 TEXT = "generated_text"  # of a question, as it is being changed
 OPEN, EASY, EVERY = "not reviewed", "easy", "all"
 
@@ -37,6 +37,7 @@ def draw(desk: Desk) -> None:
     )
     if account.notice("edit"):
         _make(desk)
+    outcome.draw(PLACE, "generated_undo", "u")
     found = label_set.questions(store(), desk.set.name)
     if not found:
         st.info("This set has no generated questions yet. Write some above, or add a file of them.")
@@ -68,21 +69,17 @@ def _make(desk: Desk) -> None:
                 st.rerun()
         given = st.file_uploader("A file of generated questions", type=["jsonl"], key="generated_file")
         if given is not None and st.button("Add its questions", key="generated_add"):
-            _add(desk, given.getvalue())
+            outcome.act(PLACE, lambda: _add(desk, given.getvalue()))
+            st.rerun()
 
 
-def _add(desk: Desk, content: bytes) -> None:
-    try:
-        with TemporaryDirectory() as folder:
-            path = Path(folder) / "questions.jsonl"
-            path.write_bytes(content)
-            lines = question_file.read(path)
-        new = label_set.add(store(), desk.set.name, state.engine().corpus(desk.set.corpus), lines)
-    except (RouteScopeError, UnicodeDecodeError) as error:
-        say.error(error)
-        return
-    st.session_state[OUTCOME] = f"{new} of {len(lines)} questions were new and are in the set."
-    st.rerun()
+def _add(desk: Desk, content: bytes) -> Outcome:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "questions.jsonl"
+        path.write_bytes(content)
+        lines = question_file.read(path)
+    new = label_set.add(store(), desk.set.name, state.engine().corpus(desk.set.corpus), lines)
+    return Outcome(f"{new} of {len(lines)} questions were new and are in the set.")
 
 
 def _ended(last: label_set.Generating) -> None:
@@ -99,11 +96,8 @@ def _ended(last: label_set.Generating) -> None:
 
 def _review(desk: Desk, found: tuple[Question, ...]) -> None:
     listed = _listed(found)
-    if note := st.session_state.pop(OUTCOME, None):
-        say.caption(note)
     if not listed:
         st.success("Nothing is left here to review.")
-        _undo_button()
         return
     ids = [question.id for question in listed]
     address.take("generated", AT, address.one_of(ids))
@@ -125,7 +119,6 @@ def _review(desk: Desk, found: tuple[Question, ...]) -> None:
         button("Drop", "generated_drop", "d", _decide, desk, listed, at, "dropped", lit=False)
         button("Skip", "generated_skip", "s", _go, listed, at + 1, lit=False)
         button("Back", "generated_back", "b", _go, listed, at - 1, lit=False)
-        _undo_button()
     show(fragment("label.sources", passages))
 
 
@@ -148,33 +141,20 @@ def _listed(found: tuple[Question, ...]) -> list[Question]:
     return {**kinds, **by}[chosen or OPEN]
 
 
-def _undo_button() -> None:
-    if DONE in st.session_state:
-        button("Undo", "generated_undo", "u", _undo, lit=False)
-
-
 def _decide(desk: Desk, listed: list[Question], at: int, to: State) -> None:
-    before = listed[at]
+    before, name = listed[at], desk.set.name
     text = str(st.session_state.get(f"{TEXT}:{before.id}") or "") if to == "accepted" else ""
-    if (now := _store(desk.set.name, before, to, text)) is not None:
-        st.session_state[DONE] = desk.set.name, now, before
-        st.session_state[OUTCOME] = f"{to.capitalize()}: {now.query.text}"
+
+    def work() -> Outcome:
+        now = label_set.decide(store(), name, before, to, annotator(), text)
         _go(listed, at + 1)
+        return Outcome(f"{to.capitalize()}: {now.query.text}", partial(undo, now))
 
+    def undo(now: Question) -> None:
+        label_set.decide(store(), name, now, _state(before), annotator(), before.query.text)
+        _go([before], 0)
 
-def _undo() -> None:
-    name, now, before = st.session_state.pop(DONE)
-    if _store(name, now, _state(before), before.query.text) is not None:
-        st.session_state[AT] = before.id
-
-
-def _store(name: str, question: Question, to: State, text: str) -> Question | None:
-    """Store a decision on a question and return the question, or None with the error for the page."""
-    try:
-        return label_set.decide(store(), name, question, to, annotator(), text)
-    except RouteScopeError as error:
-        st.session_state[OUTCOME] = str(error)
-        return None
+    outcome.act(PLACE, work)
 
 
 def _go(listed: list[Question], at: int) -> None:

@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from core.corpus.catalogue import current_fingerprint
-from core.domain import people
 from core.domain.errors import RouteScopeError
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import exchange
 from core.evaluation.labels import final as listing
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.final import Counts, Line, final, tie
-from ui.app import account, opening, say, state
+from ui.app import opening, outcome, say, state
 from ui.app.choice import choice
 from ui.app.markup import md
+from ui.app.outcome import Outcome
 from ui.app.routes import on_page
 from ui.components import tables
+from ui.components.download import download
 from ui.label.desk import store
 from ui.label.keys import SHORT
 
 FILTER = "label_shown"  # which lines
 GIVEN = "label_given"  # grows when a file was imported, to empty the uploader
-IMPORT_RESULT = "label_import_told"
+PLACE = "label_import"  # of the outcome of the last import
 ALL = "all"
 IMPORTER = "imported"  # the annotator of imported judgements without a name
 ORIGINS = {
@@ -44,8 +45,7 @@ CHANGED = {  # by the first word of a line's state
 
 def draw(desk: Desk) -> None:
     """Draw the labels with their origin, their state in the corpus, and the files."""
-    if result := st.session_state.pop(IMPORT_RESULT, None):
-        st.success(md(result))
+    outcome.draw(PLACE)
     opening.wait_for(desk.set.corpus)
     labels, settings = store(), state.engine().settings
     fingerprint = current_fingerprint(desk.set.corpus, settings=settings)
@@ -68,19 +68,14 @@ def draw(desk: Desk) -> None:
 
 def _in_words(counts: Counts, desk: Desk) -> str:
     """Describe the number of labels by origin."""
-    left = counts.how.get("unjudged", 0)
-    kinds = [f"{counts.how[how]:,} {origin}" for how, origin in ORIGINS.items() if counts.how.get(how)]
-    text = f"{counts.passages - left:,} of {counts.passages:,} passages have a label"
-    text += f": {', '.join(kinds)}." if kinds else "."
-    if left:
-        text += f" {left:,} are unjudged; Evaluate shows their share beside each metric."
-    if counts.without:
-        text += (
-            f" {counts.without} judged questions have no passage of grade {desk.set.relevant_from} or more."
-        )
-    if counts.unasked:
-        text += f" {counts.unasked} questions have no judgements yet."
-    return text
+    left, least = counts.how.get("unjudged", 0), desk.set.relevant_from
+    kinds = [f", {counts.how[how]:,} {origin}" for how, origin in ORIGINS.items() if counts.how.get(how)]
+    text = f"{counts.passages - left:,} of {counts.passages:,} passages have a label{''.join(kinds)}."
+    rest = {
+        f" Judged questions without a passage of grade {least} or more: {counts.without}.": counts.without,
+        f" Questions without a judgement: {counts.unasked}.": counts.unasked,
+    }
+    return text + "".join(line for line, some in rest.items() if some)
 
 
 @st.cache_resource(max_entries=4, show_spinner="Matching the labels to the corpus")
@@ -125,22 +120,11 @@ def _table(found: list[Line]) -> None:
 
 
 def _out(desk: Desk) -> None:
-    files: tuple[tuple[str, Callable[[], bytes], str, str, str], ...] = (
-        ("TREC qrels", lambda: exchange.qrels(desk), "qrels", "text/plain", "Final grades, one per line"),
-        (
-            "CSV",
-            lambda: exchange.table(desk, unjudged=True),
-            "csv",
-            "text/csv",
-            "Every judgement with its note",
-        ),
-    )
-    name = desk.set.name
+    name, about = desk.set.name, ("Final grades, one per line", "Every judgement with its note")
     with st.container(horizontal=True, vertical_alignment="center"):
-        for label, made, ending, mime, about in files:
-            given: dict[str, Any] = {"key": f"label_{ending}", **account.needs("export", help=about)}
-            work, file = people.by_me(made), f"{name}.{ending}"
-            st.download_button(label, work, file, mime, on_click="ignore", **given)
+        download("TREC qrels", f"{name}.qrels", partial(exchange.qrels, desk), "label_qrels", help=about[0])
+        table = partial(exchange.table, desk, unjudged=True)
+        download("CSV", f"{name}.csv", table, "label_csv", help=about[1])
         st.page_link("evaluate.py", label="Evaluate routes on this set", query_params={"labels": name})
 
 
@@ -156,28 +140,20 @@ def _in(desk: Desk) -> None:
             who = st.text_input(label, IMPORTER, key="label_importer", max_chars=64, width=280)
             if not st.button("Import", key="label_import_go", type="primary", disabled=given is None):
                 return
-        if given is None:
-            return
-        try:
-            result = take(desk, given.name, given.getvalue(), who)
-        except RouteScopeError as error:
-            say.error(f"Nothing was imported. {error}")
-            return
-        st.session_state[IMPORT_RESULT] = result
-        st.session_state[GIVEN] = st.session_state.get(GIVEN, 0) + 1
-        st.rerun()
+        if given is not None:
+            outcome.act(PLACE, lambda: take(desk, given.name, given.getvalue(), who))
+            st.session_state[GIVEN] = st.session_state.get(GIVEN, 0) + 1
+            st.rerun()
 
 
-def take(desk: Desk, file: str, content: bytes, who: str) -> str:
-    """Add the judgements of a file to a set; the result in words. BadInput names the invalid line, and
-    nothing of the file is imported then.
+def take(desk: Desk, file: str, content: bytes, who: str) -> Outcome:
+    """Add the judgements of a file to a set. BadInput names the invalid line, and nothing of the file is
+    imported then.
     """
     if file.lower().endswith(".csv"):
         found = exchange.import_table(store(), desk.set.name, content, file, who)
     else:
         corpus = state.engine().corpus(desk.set.corpus)
         found = exchange.import_qrels(store(), desk.set.name, content, file, who, corpus)
-    return (
-        f"{found.added:,} judgements imported from {file}; {found.known:,} existed already; "
-        f"{found.passages:,} passages added to the pool."
-    )
+    added = f"{found.added:,} judgements imported from {file}; {found.known:,} existed already"
+    return Outcome(f"{added}; {found.passages:,} passages added to the pool.")

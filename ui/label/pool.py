@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
 from core.engine import availability
 from core.evaluation import experiment_store
@@ -13,23 +12,23 @@ from core.evaluation.labels import pool
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.pool import Coverage, Pooling, coverage
 from core.routes.registry import routes
-from ui.app import account, corpora, say, state
+from ui.app import account, corpora, outcome, say, state
 from ui.app.evaluated import reopened
 from ui.app.help_mark import term
 from ui.app.markup import cut, md
+from ui.app.outcome import Outcome
 from ui.app.progress import follow
 from ui.app.routes import by_family, title
 from ui.components import tables
 from ui.label.desk import attempt, store
 
 SESSIONS = "stored sessions that asked these questions"
-IMPORT_RESULT = "label_pool_told"  # the result of the last import
+PLACE = "label_pool"  # of the outcome of the last import
 
 
 def draw(desk: Desk) -> None:
     """Draw the contents of the pool, and the controls to fill it."""
-    if result := st.session_state.pop(IMPORT_RESULT, None):
-        st.success(md(result))
+    outcome.draw(PLACE)
     if any(desk.pool.values()):
         _held(coverage(desk))
     else:
@@ -49,14 +48,10 @@ def draw(desk: Desk) -> None:
 
 def _held(found: Coverage) -> None:
     spread = f"{found.least} to {found.most}, median {found.middle:g}"
-    text = (
-        f"{found.passages:,} passages to judge: {spread} per question. {count(len(found.shares), 'routes')} "
-        f"found them; {found.several:,} were found by more than one route."
-    )
-    if found.empty:
-        text += f" {found.empty} questions have none yet."
-    if found.unnamed:
-        text += f" {found.unnamed:,} were imported with labels; no route found them."
+    by = f"{found.several:,} by more than one of {count(len(found.shares), 'routes')}"
+    text = f"{found.passages:,} passages to judge: {spread} per question; {by}."
+    text += f" Questions without any: {found.empty}." if found.empty else ""
+    text += f" Imported with labels, found by no route: {found.unnamed:,}." if found.unnamed else ""
     st.markdown(md(text), help=term("pool"))
     rows = [
         {"Route": title(one.route), "Found": one.found, "Only by this route": one.alone}
@@ -112,8 +107,7 @@ def _ended(one: Pooling) -> None:
 
 def _found_before(desk: Desk) -> None:
     """Draw the choice of passages from stored sessions or a saved evaluation; no route is rerun."""
-    engine, name = state.engine(), desk.set.name
-    origins = list(experiment_store.names(engine.settings))
+    origins = list(experiment_store.names(state.engine().settings))
     if store().count(corpus=desk.set.corpus):
         origins.insert(0, SESSIONS)
     if not origins:
@@ -124,22 +118,21 @@ def _found_before(desk: Desk) -> None:
         depth = _depth("label_depth_from")
         if not st.button("Add passages", key="label_pool_take", disabled=origin is None) or origin is None:
             return
-    try:
-        with st.spinner("Reading the passages"):
-            if origin == SESSIONS:
-                added = pool.from_sessions(store(), name, depth=depth)
-            else:
-                corpus = engine.corpus(desk.set.corpus)
-                added = pool.from_evaluation(store(), name, reopened(origin), corpus, depth=depth)
-    except RouteScopeError as error:
-        say.error(error)
-        return
-    result = f"{added.new:,} new passages for {added.questions} questions of the set."
-    if added.others and origin == SESSIONS:
-        result += f" {added.others} runs were skipped because their conversation history differs."
-    elif added.others:
-        result += f" {added.others} questions of the evaluation are not in this set."
-    if added.missing:
-        result += f" {added.missing} hits were skipped because their text no longer exists."
-    st.session_state[IMPORT_RESULT] = result
+    with st.spinner("Reading the passages"):
+        outcome.act(PLACE, lambda: _take(desk, origin, depth))
     st.rerun()
+
+
+def _take(desk: Desk, origin: str, depth: int) -> Outcome:
+    """Add the first `depth` passages of each question of stored sessions or an evaluation."""
+    name, others = desk.set.name, "questions of the evaluation are not in this set"
+    if origin == SESSIONS:
+        added = pool.from_sessions(store(), name, depth=depth)
+        others = "runs were skipped because their conversation history differs"
+    else:
+        corpus = state.engine().corpus(desk.set.corpus)
+        added = pool.from_evaluation(store(), name, reopened(origin), corpus, depth=depth)
+    told = f"{added.new:,} new passages for {added.questions} questions of the set."
+    told += f" {added.others} {others}." if added.others else ""
+    missing = f" {added.missing} hits were skipped because their text no longer exists."
+    return Outcome(told + missing * bool(added.missing))

@@ -13,7 +13,7 @@ from core.evaluation.finding import MARGIN
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.measured import Measured, settled
 from ui.app import address, help_mark
-from ui.app.choice import choice
+from ui.app.choice import choice, switch
 from ui.app.help_mark import term
 from ui.app.markup import md
 
@@ -57,16 +57,18 @@ def chosen(measured: Measured) -> Criteria:
     with st.container(horizontal=True, gap="medium"):
         lossy = f"The baseline is {measured.title(measured.baseline)}."
         label = "Reject routes shown worse than the baseline on any kind of question"
-        no_loss = _switch("loss", label, usual.no_loss, lossy, "baseline")
+        no_loss = switch("loss", "release_loss", label, usual=usual.no_loss, help=term("baseline", lossy))
         label = "Ship the cheapest route that is at most the margin worse"
         about = "Turn off to ship the route with the highest mean, whatever it costs."
-        cheaper = _switch("cheapest", label, usual.cheaper, about, "margin")
+        note = term("margin", about)
+        cheaper = switch("cheapest", "release_cheapest", label, usual=usual.cheaper, help=note)
     about, label = f"Off: no time counts, because {measured.unlike}.", "Use times of unlike machines"
-    unlike = bool(measured.unlike) and _switch("machines", label, usual.unlike_machines, about, "p50 and p95")
+    note, key = term("p50 and p95", about), "release_machines"
+    unlike = bool(measured.unlike) and switch("machines", key, label, usual=usual.unlike_machines, help=note)
     with top:
         metrics = list(measured.metrics())
-        note = help_mark.metric(st.session_state.get(METRIC) or metrics[0])
-        metric = choice("metric", METRIC, "Quality is", metrics, width=200, format_func=titled, help=note)
+        about_it = help_mark.metric(st.session_state.get(METRIC) or metrics[0])
+        metric = choice("metric", METRIC, "Quality is", metrics, width=200, format_func=titled, help=about_it)
         begin = settled(measured, Criteria(metric, unlike_machines=unlike))
         of = f"{measured.name}:{metric}{':all times' if unlike else ''}"
         limits = {one.field: _limit(one, of, getattr(begin, one.field)) for one in LIMITS}
@@ -102,15 +104,6 @@ def _limit(one: Limit, of: str, begin: float | None) -> float | None:
     same = value == begin or (value is not None and begin is not None and abs(value - begin) < 1e-9)
     address.keep(one.parameter, None if same else NONE if value is None else f"{value:.10g}")
     return value
-
-
-def _switch(parameter: str, label: str, begin: bool, told: str, about: str) -> bool:
-    key = f"release_{parameter}"
-    address.take(parameter, key, {"yes": True, "no": False}.__getitem__)
-    st.session_state.setdefault(key, begin)
-    value = st.toggle(label, key=key, help=term(about, told), persist_state="session")
-    address.keep(parameter, None if value == begin else "yes" if value else "no")
-    return bool(value)
 
 
 def _reader(one: Limit) -> Callable[[str], float | None]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from core.analysis.metrics import titled
-from core.domain import people
 from core.domain.errors import RouteScopeError
 from core.domain.format import number
 from core.evaluation.experiment_store import Evaluation
@@ -22,7 +20,7 @@ from core.evaluation.release.report import limits, report
 from core.evaluation.release.snapshot import snapshot
 from core.evaluation.statistics import rounded
 from core.evaluation.templating import sentences
-from ui.app import account, evaluated, opened, say, state
+from ui.app import evaluated, opened, say, state
 from ui.app.choice import choice
 from ui.app.evaluated import once
 from ui.app.help_mark import term
@@ -32,6 +30,7 @@ from ui.app.tabs import tabs
 from ui.charts.intervals import of_verdict
 from ui.charts.tradeoff import tradeoff
 from ui.components import settle
+from ui.components.download import download
 from ui.release import comparisons, regressions, table
 from ui.release import criteria as criteria_view
 
@@ -138,21 +137,13 @@ def _rests(_measured: Measured, decision: Decision) -> None:
 
 def _taken(measured: Measured, decision: Decision) -> None:
     against, stem = comparisons.snapshot_diff(measured, decision), f"release-{measured.name}"
-    files: tuple[tuple[str, Callable[[], str], str, str], ...] = (
-        ("Report (HTML)", lambda: report(measured, decision, against), "html", "text/html"),
-        (
-            "Report (Markdown)",
-            lambda: report(measured, decision, against, kind="markdown"),
-            "md",
-            "text/markdown",
-        ),
-        ("Snapshot (JSON)", lambda: snapshot(measured, decision), "json", "application/json"),
-    )
     with st.container(horizontal=True):
-        for label, made, ending, mime in files:
-            button: dict[str, Any] = {"key": f"release_{ending}", **account.needs("release")}
-            work, file = people.by_me(made), f"{stem}.{ending}"
-            st.download_button(label, work, file, mime, on_click="ignore", **button)
+        for label, ending, made in (
+            ("Report (HTML)", "html", lambda: report(measured, decision, against)),
+            ("Report (Markdown)", "md", lambda: report(measured, decision, against, kind="markdown")),
+            ("Snapshot (JSON)", "json", lambda: snapshot(measured, decision)),
+        ):
+            download(label, f"{stem}.{ending}", made, f"release_{ending}", "release")
     st.caption("The snapshot contains every figure and each question's values, to compare a later release.")
     for purpose, given in (
         ("In CI, this command exits with 0 if a route is decided to ship, and with 1 otherwise:", "html"),

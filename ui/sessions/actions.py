@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from ui.app import account, outcome, say, state
 from ui.app.markup import cut, md
 from ui.app.outcome import Outcome
 from ui.components import complaint, sharing
+from ui.components.download import download
 from ui.components.gold import gold_grades
 from ui.sessions import compare, replay
 from ui.sessions.run_list import changed
@@ -50,12 +51,12 @@ def actions(store: Store, picked: Sequence[SessionRow]) -> None:
         _bundle(store, ended, f"Export {len(ended)}", "export")
         if alone is not None and ended:
             with st.popover("Other formats", key="files", width="content"):
-                for label, export, ending, mime in (
-                    ("Rankings as a TREC run file", store.export_trec, "trec", "text/plain"),
-                    ("Results as JSON lines", store.export_jsonl, "jsonl", "application/jsonl"),
+                for label, export, ending in (
+                    ("Rankings as a TREC run file", store.export_trec, "trec"),
+                    ("Results as JSON lines", store.export_jsonl, "jsonl"),
                 ):
                     name = f"routescope-{alone.id}.{ending}"
-                    _download(label, name, mime, ending, lambda export=export: export(store.load(ended[0])))  # type: ignore[misc]
+                    download(label, name, lambda export=export: export(store.load(ended[0])), ending)  # type: ignore[misc]
         if alone is not None and alone.maker and alone.maker == me:
             sharing.button(store, alone, "share")
         deed: people.Deed = "look" if all(row.maker == me for row in picked) else "delete"
@@ -83,15 +84,7 @@ def export_found(store: Store, search: str, only: Filters) -> None:
 
 def _bundle(store: Store, ids: Sequence[str], label: str, key: str) -> None:
     name = f"routescope-{ids[0] if len(ids) == 1 else f'{len(ids)}-runs'}.zip"
-    given = {"disabled": not ids, "help": BUNDLE}
-    _download(label, name, "application/zip", key, lambda: store.export_bundle(ids), **given)
-
-
-def _download(label: str, name: str, mime: str, key: str, make: Callable[[], Any], **given: Any) -> None:
-    """Draw a download that is made when it is asked for."""
-    needs = account.needs("export", **given)
-    data = people.by_me(make)
-    st.download_button(label, data=data, file_name=name, mime=mime, on_click="ignore", key=key, **needs)
+    download(label, name, partial(store.export_bundle, ids), key, disabled=not ids, help=BUNDLE)
 
 
 def _words(store: Store, row: SessionRow) -> None:

@@ -18,7 +18,6 @@ from ui.charts.maps import describe_map, query_map
 from ui.components import tables
 from ui.transform.vectors import Space, placed, space
 
-CLICKED = "transform_clicked"
 KINDS = {"question": "question", "text": "query variant", "imagined": "hypothetical passage"}
 
 
@@ -39,7 +38,7 @@ def draw(run: Run, gold: Mapping[str, int], depth: int) -> None:
     summary = " ".join(describe_space(known, plane, chosen, depth))
     st.markdown(md(summary))
     figure = query_map(found, plane, gold=gold, chosen=chosen)
-    clicked(pick_point(figure, f"map:{run.id}", summary))
+    pick_point(figure, f"map:{run.id}", summary, _look_at)
     _cosines(known, chosen)
 
 
@@ -60,15 +59,10 @@ def describe_space(known: Space, plane: Plane, chosen: str | None, depth: int) -
     return [*sentences, *([known.note] if known.note else [])]
 
 
-def clicked(ids: list[str]) -> None:
-    """Look at the passage whose point was clicked; a click counts once."""
-    id = next((one for one in ids if one), None)
-    if id and id != st.session_state.get(CLICKED):
-        st.session_state[CLICKED] = id
-        st.query_params["passage"] = id
-        st.rerun()
-    if not ids:
-        st.session_state.pop(CLICKED, None)
+def _look_at(id: str) -> None:
+    """Look at the passage whose point was clicked, unless that is of a text."""
+    if id:
+        st.session_state[picked.PASSAGE] = id
 
 
 def _cosines(known: Space, chosen: str | None) -> None:

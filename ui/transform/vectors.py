@@ -34,7 +34,7 @@ class Space:
 def space(run: Run, points: list[Point]) -> Space | None:
     """Return the vectors of `points`, or None, with the reason on the page, without an embedder.
 
-    Progress is shown; vectors computed before a Stop are kept.
+    Vectors computed before a Stop are kept.
     """
     engine = state.engine()
     corpus, note = _corpus(run)
@@ -43,13 +43,9 @@ def space(run: Run, points: list[Point]) -> Space | None:
     known = _kept(run.id, name, corpus.fingerprint if corpus else "")
     try:
         if any((one.kind, one.key) not in known for one in points):
-            with st.spinner(f"Loading the embedder {md(name)}"):
-                embedder = engine.embedder(name)
-            bar = st.progress(0.0)
-            for done in embed(run, points, embedder, corpus, known):
-                text = f"Embedding: {done} of {len(points)} texts and passages"
-                bar.progress(done / len(points), text=text)
-            bar.empty()
+            with st.spinner(f"Embedding {len(points)} texts and passages by {md(name)}", show_time=True):
+                for _ in embed(run, points, engine.embedder(name), corpus, known):
+                    pass
     except Unavailable as error:
         say.warning(f"Similarities need the embedder {name}: {error}")
         return None

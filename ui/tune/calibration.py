@@ -16,7 +16,7 @@ from core.evaluation.tuning.batch_run import BatchRun
 from core.evaluation.tuning.calibrate import NAMES
 from core.evaluation.tuning.threshold_cases import Found
 from core.routes.registry import routes as known_routes
-from ui.app import address, evaluated, opened, routes, say, state
+from ui.app import address, evaluated, routes, say, state
 from ui.app.choice import choice
 from ui.app.markup import cut
 from ui.components import batch_run
@@ -29,15 +29,7 @@ UNITS = {"question": "", "passage": ", passage by passage", "strip": ", piece by
 FLOORS = {"threshold": "", "strip_floor": "floor · ", "floor": "floor · "}
 
 
-def draw() -> None:
-    """Draw the tab Calibration."""
-    evaluation = evaluated.chosen()
-    if evaluation is not None:
-        _of(evaluation)
-    opened.link()
-
-
-def _of(evaluation: Evaluation) -> None:
+def draw(evaluation: Evaluation) -> None:
     """Draw the choice of a threshold with its figures: of the evaluation, or of a route that can run now."""
     settings = state.engine().settings
     in_runs: Found = evaluated.once(

@@ -12,7 +12,7 @@ from core.evaluation.experiment_store import Evaluation
 from core.evaluation.tuning import fusion_weights
 from core.evaluation.tuning.fusion_weights import Fitting, Wanted
 from core.evaluation.tuning.sweep_split import ALL, TEST
-from ui.app import address, evaluated, opened, outcome, say, state
+from ui.app import address, outcome, say, state
 from ui.app.choice import choice
 from ui.app.markup import md
 from ui.app.progress import follow
@@ -23,18 +23,15 @@ from ui.tune.test_split import divided
 SPLIT, CHOSEN, NAME = "fit_split", "fit_lists", "fit_name"
 
 
-def draw() -> None:
-    """Draw the tab Learned fusion: the weights that were fitted, and how to fit others."""
-    evaluation = evaluated.chosen()
-    if evaluation is not None:
-        corpus = str(evaluation.spec.get("corpus") or evaluation.labelled.name)
-        if fusion_weights_view.draw(corpus):
-            with st.expander("Fit other weights"):
-                _fit(evaluation, corpus)
-        else:
-            say.caption(f"No weights fitted for {corpus} yet. Fit the weight of each list on labels.")
+def draw(evaluation: Evaluation) -> None:
+    """Draw the weights that were fitted, and how to fit others."""
+    corpus = str(evaluation.spec.get("corpus") or evaluation.labelled.name)
+    if fusion_weights_view.draw(corpus):
+        with st.expander("Fit other weights"):
             _fit(evaluation, corpus)
-    opened.link()
+    else:
+        say.caption(f"No weights fitted for {corpus} yet. Fit the weight of each list on labels.")
+        _fit(evaluation, corpus)
 
 
 def _fit(evaluation: Evaluation, corpus: str) -> None:

@@ -20,7 +20,7 @@ from core.evaluation.tuning.sweep_grid import Grid, cells, default, read, shown,
 from core.evaluation.tuning.sweep_subject import Point, Rankings, results, subject
 from core.routes.declare import Parameter, Route
 from core.routes.registry import routes as known_routes
-from ui.app import address, evaluated, next_run, opened, outcome, routes, say, state
+from ui.app import address, evaluated, next_run, outcome, routes, say, state
 from ui.app.choice import choice
 from ui.app.markup import cut, md, show, table, tag
 from ui.app.plot import plot
@@ -42,15 +42,8 @@ SOURCES = {  # what people read for where a figure is from
 }
 
 
-def draw() -> None:
-    """Draw the tab Sweeps."""
-    evaluation = evaluated.chosen()
-    if evaluation is not None:
-        _of(evaluation)
-    opened.link()
-
-
-def _of(evaluation: Evaluation) -> None:
+def draw(evaluation: Evaluation) -> None:
+    """Draw the choice of parameters and values, and what each value measures."""
     by = {
         name: named
         for name in evaluation.routes
@@ -110,15 +103,11 @@ def _rankings(evaluation: Evaluation, route: str, parameters: tuple[str, ...]) -
 
 
 def _measure(rankings: Rankings, points: tuple[Point, ...], metric: str) -> None:
-    """Measure each new point with progress, until another choice is made."""
-    new = [point for point in points if not rankings.measured(point)]
-    if not new:
-        return
-    bar = st.progress(0.0, "Trying the values")
-    for at, point in enumerate(new):
-        bar.progress(at / len(new), f"Trying the values: {at} of {len(new)}")
-        rankings.stored(point, metric)
-    bar.empty()
+    """Measure each new point, until another choice is made."""
+    if new := [point for point in points if not rankings.measured(point)]:
+        with st.spinner(f"Trying {len(new)} values", show_time=True):
+            for point in new:
+                rankings.stored(point, metric)
 
 
 def _parameters(route: Route) -> list[Parameter]:
