@@ -66,7 +66,7 @@ def test_who_was_quicker_is_told_and_nothing_is_overwritten(engine, opened):
     seen = label_set.questions(engine.store, "made")[0]
     label_set.decide(engine.store, "made", seen, "dropped", "Bo")
     press(app, "generated_accept")
-    assert any("Bo has changed this question meanwhile" in one.value for one in app.caption)
+    assert "Bo has changed this question meanwhile" in app.error[0].value
     assert state(engine)[0] == "dropped"
 
 

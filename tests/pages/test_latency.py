@@ -21,16 +21,16 @@ def open_tab(view):
     return lambda run, tab: view("latency.py", tab, run=run)
 
 
-@pytest.mark.parametrize("tab", TABS)
-@pytest.mark.parametrize("run", ["good", "bad", "evil"])
-def test_every_tab_of_every_run_draws(open_tab, stored, run, tab):
-    app = open_tab(run, tab)
-    page = html(app)
-    assert page
-    for mark in HOSTILE:
-        assert mark not in page
-    assert len(app.get("plotly_chart")) == (tab in ("This run", "Over all sessions"))
-    assert address(app, "tab") == (None if tab == "This run" else tab)
+def test_every_tab_of_every_run_draws(open_tab, stored):
+    for run in ("bad", "evil"):
+        app = open_tab(run, TABS[0])
+        for tab in TABS:
+            app.session_state["latency_tab"] = tab
+            page = html(app.run())
+            assert page
+            assert not any(mark in page for mark in HOSTILE)
+            assert len(app.get("plotly_chart")) == (tab in ("This run", "Over all sessions"))
+            assert address(app, "tab") == (None if tab == "This run" else tab)
 
 
 def test_every_route_has_its_times_as_stored(visit, stored):
@@ -47,13 +47,6 @@ def test_every_route_has_its_times_as_stored(visit, stored):
         assert longest.name in row
     assert "CRAG is the slowest route alone, 5.2 s." in page
     assert "No time is estimated." in page
-
-
-def test_routes_that_did_not_go_well_say_why(visit, stored):
-    page = html(visit("latency.py", run="bad"))
-    assert "out of time" in page
-    assert "no language model is here" in page
-    assert page.count('class="chip bad"') == 3
 
 
 def test_one_route_is_told_with_every_span(visit, stored):

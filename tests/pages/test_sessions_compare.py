@@ -123,29 +123,6 @@ def test_one_thing_changed_is_all_that_differs(visit, engine, asked, what, choos
     }[what]
 
 
-def test_what_is_not_here_any_more_is_said_before_it_is_run(visit, engine, asked):
-    old = replace(
-        asked,
-        id="old",
-        fingerprint="before",
-        results=(replace(asked.results[0], route="clairvoyance"), asked.results[1]),
-        settings={**asked.settings, "routes": ["clairvoyance", "hybrid_rrf"], "llm": "another"},
-    )
-    engine.store.save(old)
-    engine.store.flush()
-    shown = text(visit("sessions.py", again="old"))
-    assert "No longer available and left out: route clairvoyance." in shown
-    assert "the language model was another and is scripted" in shown
-    none = replace(
-        old, id="none", results=old.results[:1], settings={**old.settings, "routes": ["clairvoyance"]}
-    )
-    engine.store.save(none)
-    engine.store.flush()
-    app = visit("sessions.py", again="none")
-    assert "it cannot be rerun" in text(app)
-    assert not [button for button in app.button if button.key == "again_run"]
-
-
 def test_a_replay_asks_no_model_and_is_compared_with_its_original(visit, engine, monkeypatch):
     engine.fake_llm = ScriptedLLM({"hyde": "Report a fragile item within 48 hours."})
     run = engine.ask(Request(QUESTION, "tiny", ("hyde", "bm25"), mode="live"))
@@ -247,29 +224,19 @@ def test_one_picked_run_is_opened_run_again_replayed_and_saved_for_other_tools(e
     assert address(app, "again") == "good"
 
 
-def test_two_picked_runs_are_compared_the_older_first(engine, stored):
-    engine.store.save(replace(stored["good"], id="older", created="2026-11-01T00:00:00.000+00:00"))
+def test_two_runs_one_that_runs_and_one_without_its_corpus_are_picked(engine, stored):
+    good = stored["good"]
+    engine.store.save(replace(good, id="older", created="2026-11-01T00:00:00.000+00:00"))
+    engine.store.save(replace(good, id="going", status="running"))
+    engine.store.save(replace(good, id="away", corpus="not built"))
     engine.store.flush()
     app = picked("good", "older")
     assert [button.key for button in app.button if button.key in ACTIONS] == ["compare", "delete"]
     app.button(key="compare").click().run()
     assert (address(app, "a"), address(app, "b")) == ("older", "good")
-
-
-def test_a_running_run_is_neither_exported_nor_run_again(engine, stored):
-    engine.store.save(replace(stored["good"], id="going", status="running"))
-    engine.store.flush()
     app = picked("going")
-    assert {button.key: button.disabled for button in app.button if button.key in ("again", "replay")} == {
-        "again": True,
-        "replay": True,
-    }
+    assert [app.button(key=key).disabled for key in ("again", "replay")] == [True, True]
     assert [(b.proto.label, b.proto.disabled) for b in app.get("download_button")] == [("Export 0", True)]
-
-
-def test_a_replay_that_cannot_begin_says_why(engine, stored):
-    engine.store.save(replace(stored["good"], id="away", corpus="not built"))
-    engine.store.flush()
     app = picked("away")
     app.button(key="replay").click().run()
     assert "corpus 'not built' is not built" in text(app)
