@@ -1,7 +1,5 @@
 """Answers on Compare, drawn from stored runs."""
 
-from dataclasses import replace
-
 import pytest
 
 from core.domain.background_job import jobs
@@ -9,7 +7,7 @@ from core.domain.types import Query
 from core.engine.request import Request
 from tests.fakes import ScriptedLLM
 from tests.pages.reading import html
-from tests.runs import HOSTILE, make_run
+from tests.runs import HOSTILE
 
 
 def open_tab(visit, run_id, tab):
@@ -52,10 +50,3 @@ def test_an_abstention_says_so(visit, engine):
 
 def test_a_run_without_answers_or_decisions_says_what_to_do(visit, stored):
     assert "Use the Answers menu" in open_tab(visit, "good", "Answers")
-
-
-def test_an_older_run_without_the_new_facts_is_shown(visit, engine):
-    run = make_run(run_id="older")
-    bare = replace(run.results[0], answer="As said [1].", citations=(run.results[0].hits[0].passage.id,))
-    keep(engine, replace(run, corpus="tiny", results=(bare,), settings={}))
-    assert "As said" in open_tab(visit, "older", "Answers")

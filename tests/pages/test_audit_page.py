@@ -10,7 +10,7 @@ from core.evaluation.audit import audit, decisions
 from core.evaluation.spec import Spec
 from tests.audited import STEP, known_to, labelled_set, other_words
 from tests.fakes import ScriptedLLM
-from tests.pages.reading import address, html, shown
+from tests.pages.reading import html, shown
 
 TAB = "Decision audit"
 SPEC = Spec("tiny", audit=("wary",), split="test")
@@ -76,10 +76,8 @@ def test_an_evaluation_without_an_audit_says_how_to_make_one(view, wary, made):
     experiment.perform(wary, experiment.prepare(wary, Spec("tiny", ("bm25", "wary"))), out=folder)
     app = view("evaluate.py", TAB, evaluation="plain")
     assert "This evaluation has no decision audit." in shown(app)
-    assert app.selectbox(key="evaluate_audit_open").options == ["first"]
-    next(one for one in app.button if one.label == "Open the audit").click().run()
-    assert address(app, "evaluation") == "first"
-    assert len(frame(app, "Precision")) == 1
+    next(one for one in app.button if one.label == "New evaluation with an audit").click().run()
+    assert app.session_state["ev_audit"] is True
 
 
 def test_the_form_begins_an_audit_that_can_be_stopped_and_resumed(visit, wary):

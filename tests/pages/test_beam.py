@@ -117,24 +117,6 @@ def test_hostile_text_is_shown_as_text_and_what_was_not_judged_is_said(engine):
     assert len(app.number_input) == 0, "another route's tree without weights is only shown"
 
 
-@pytest.mark.parametrize(
-    ("weights", "boxes"),
-    [
-        ({"relevance": 1.0}, 1),
-        ({"relevance": 10.1}, 0),
-        ({"relevance": -1.0, "support": 1.0}, 0),
-        ({"x": 1.0}, 0),
-    ],
-)
-def test_weights_that_cannot_be_set_are_not_offered(engine, weights, boxes):
-    one = Segment("p", "Said so.", 0.5, likelihood=0.5, score=1.5, chosen=True)
-    engine.store.save(tree_run(SegmentTree("", "", (one,), weights, beam=2)))
-    assert engine.store.flush()
-    app = visit("trees")
-    assert "Said so." in html(app)
-    assert len(app.number_input) == boxes
-
-
 @pytest.mark.parametrize("parents", [(0,), (None, 1), (None, 2, 1), (7,), (None, -1)])
 def test_segments_that_go_round_in_a_circle_are_drawn_all_the_same(engine, parents):
     """An imported run may hold any parents; those reached from the beginning are shown."""
@@ -145,7 +127,3 @@ def test_segments_that_go_round_in_a_circle_are_drawn_all_the_same(engine, paren
     assert ("Said 0." in html(app)) == (parents[0] is None)
     app.number_input[0].set_value(2.0).run()
     assert not app.exception
-
-
-def test_a_tree_without_segments_is_none():
-    assert trees(tree_run(SegmentTree("abstain", "nothing was found", (), {}))) == []

@@ -9,12 +9,12 @@ import pytest
 
 from core.corpus import builds, catalogue, index, variants
 from core.domain.types import Passage
-from core.evaluation import background, experiment_store
+from core.evaluation import background
 from core.evaluation.chunkings import measuring, report
 from core.evaluation.chunkings.coverage import Area
 from core.evaluation.experiment_store import place
 from core.evaluation.spec import Spec
-from tests.pages.reading import html, shown
+from tests.pages.reading import address, html, shown
 from tests.pages.test_corpus_page import indexed
 from tests.runs import HOSTILE
 from ui.evaluate.chunkings_question import marked
@@ -79,22 +79,19 @@ def test_the_tab_lists_what_there_is_under_the_source_and_under_a_chunking(view,
         assert len(app.get("plotly_chart")) == 1
 
 
-def test_more_are_begun_in_the_background(view, shop, monkeypatch):
-    begun = []
-    monkeypatch.setattr(builds, "start_chunkings", lambda *given: begun.append(given[:3]))
-    app = view("corpus.py", "Chunkings", corpus="shop")
-    assert app.button(key="chunkings_make").disabled
-    app.multiselect(key="chunkings_new").set_value(["sentences", "256"]).run()
-    app.button(key="chunkings_make").click().run()
-    ((base, sources, _),) = begun
-    assert (base, [one.name for one in sources]) == ("shop", ["shop@sentences", "shop@256"])
-
-
-def test_outdated_ones_are_refreshed_together(view, shop, monkeypatch, tmp_path):
+def test_more_are_begun_and_outdated_ones_refreshed_in_the_background(view, shop, monkeypatch, tmp_path):
     begun = []
     monkeypatch.setattr(builds, "start_chunkings", lambda *given: begun.append(given[:3]))
     app = view("corpus.py", "Chunkings", corpus="shop")
     assert "chunkings_refresh" not in [button.key for button in app.button]
+    assert app.button(key="chunkings_make").disabled
+    app.session_state["chunkings_new"] = ["tiny"]
+    app.run().button(key="chunkings_make").click().run()
+    assert "unknown chunking 'tiny'; give a size in characters" in shown(app)
+    app.multiselect(key="chunkings_new").set_value(["sentences", "256"]).run()
+    app.button(key="chunkings_make").click().run()
+    base, sources, _ = begun.pop()
+    assert (base, [one.name for one in sources]) == ("shop", ["shop@sentences", "shop@256"])
     (tmp_path / "shop" / "new.md").write_text("One more.")
     monkeypatch.setattr(catalogue, "LOOK_AGAIN_S", 0.0)
     app = view("corpus.py", "Chunkings", corpus="shop")
@@ -104,28 +101,8 @@ def test_outdated_ones_are_refreshed_together(view, shop, monkeypatch, tmp_path)
     assert [one.name for one in sources] == ["shop@100", "shop@headings"]
 
 
-def test_what_is_no_chunking_is_told(view, shop):
-    app = view("corpus.py", "Chunkings", corpus="shop")
-    app.session_state["chunkings_new"] = ["tiny"]
-    app.run()
-    app.button(key="chunkings_make").click().run()
-    assert "unknown chunking 'tiny'; give a size in characters" in shown(app)
-
-
-def test_the_build_really_makes_them(shop):
-    base = catalogue.source("shop", settings=shop.settings)
-    job = builds.start_chunkings("shop", variants.wanted(base, "sentences,200"), shop.settings)
-    assert job.wait(60)
-    assert job.error is None
-    assert catalogue.indexed_variants("shop", shop.settings) == [
-        "shop@100",
-        "shop@200",
-        "shop@headings",
-        "shop@sentences",
-    ]
-
-
 def test_chunkings_are_deleted_once_one_is_sure(view, shop):
+    assert "its chunkings (shop@100, shop@headings)" in shown(view("corpus.py", "State", corpus="shop"))
     app = view("corpus.py", "Chunkings", corpus="shop@100")
     app.multiselect(key="chunkings_gone").set_value(["shop@100"]).run()
     assert app.button(key="chunkings_delete").disabled
@@ -134,11 +111,6 @@ def test_chunkings_are_deleted_once_one_is_sure(view, shop):
     assert not app.exception
     assert catalogue.indexed_variants("shop", shop.settings) == ["shop@headings"]
     assert app.session_state["corpus"] == "shop"
-
-
-def test_deleting_a_source_names_its_chunkings(view, shop):
-    app = view("corpus.py", "State", corpus="shop")
-    assert "its chunkings (shop@100, shop@headings)" in shown(app)
 
 
 def test_routes_by_chunkings_with_what_was_shown(view, measured):
@@ -152,14 +124,11 @@ def test_routes_by_chunkings_with_what_was_shown(view, measured):
     assert "best" in page
     assert "4 labelled places" in shown(app)
     assert list(table(app, "Tokens a passage")["Corpus"]) == ["shop", "shop@100", "shop@headings"]
-
-
-def test_another_figure_is_computed_again_and_kept_in_the_address(view, measured):
-    app = view("evaluate.py", "Chunkings", evaluation="three", figure="density")
-    assert app.selectbox(key="evaluate_chunkings_figure").value == "density"
+    app.selectbox(key="evaluate_chunkings_figure").set_value("density").run()
     values, _ = report.read_questions(measured)
     expected = report.table(values, "shop", "density")["routes"]["bm25"]["shop@100"]["density"]
     assert f"<b>{expected:.3f}</b>" in html(app)
+    assert address(app, "figure") == "density"
 
 
 def test_a_question_is_shown_under_each_chunking_with_the_labelled_text_marked(view, measured):
@@ -189,38 +158,12 @@ def test_an_evaluation_of_one_chunking_offers_to_measure_all(view, shop, spec, m
     assert wanted.routes == one.routes
 
 
-def test_without_other_chunkings_it_says_how_to_make_some(view, shop, spec):
-    from core.evaluation.experiment import perform, prepare
-
-    for name in catalogue.indexed_variants("shop", shop.settings):
-        index.remove(name, settings=shop.settings)
-    perform(shop, prepare(shop, replace(spec, chunkings=())), out=place(shop.settings, "one"))
-    app = view("evaluate.py", "Chunkings", evaluation="one")
-    assert "shop is indexed in one way only" in shown(app)
-
-
 def test_a_corpus_that_has_gone_leaves_the_table_and_says_so(view, measured, shop, tmp_path):
     index.build("other", tmp_path / "shop" / "refund.md", settings=shop.settings)
     index.remove("shop", settings=shop.settings)
     app = view("evaluate.py", "Chunkings", evaluation="three")
     assert "<b>" in html(app)
     assert "shop" in "\n".join(one.value for one in app.error)
-
-
-def test_a_stopped_one_says_that_it_is_not_whole(view, shop, spec):
-    out, done = place(shop.settings, "half"), []
-    measuring.perform(
-        shop,
-        measuring.prepare(shop, spec),
-        out=out,
-        progress=lambda n, _: done.append(n),
-        ended=lambda: done[-1:] >= [9],
-    )
-    assert report.read(out)["interrupted"]
-    experiment_store.opened(out)
-    app = view("evaluate.py", "Chunkings", evaluation="half")
-    assert not app.exception
-    assert "stopped before its end" in shown(app)
 
 
 def test_marks_stand_where_the_places_are():

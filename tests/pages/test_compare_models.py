@@ -33,13 +33,6 @@ def test_a_route_is_added_with_another_model(visit, two_models):
     assert not app.exception
 
 
-def test_no_other_model_is_offered_where_none_is_set(visit):
-    app = visit(corpus="tiny")
-    app.session_state["routes"] = ["hyde"]
-    app.run()
-    assert "add_model" not in [one.key for one in app.selectbox]
-
-
 def test_a_failed_model_is_told_with_retry_and_the_way_to_settings(visit, engine):
     engine.fake_llm = ScriptedLLM({"hyde": failing})
     app = visit(corpus="tiny")

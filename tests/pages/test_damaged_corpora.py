@@ -13,7 +13,8 @@ from tests.damage import damage_all
 from tests.fakes import HashEmbedder
 from tests.pages.reading import shown
 
-PAGES = sorted(path.name for path in (Path(__file__).resolve().parents[2] / "pages").glob("*.py"))
+FOLDER = Path(__file__).resolve().parents[2] / "pages"
+PAGES = sorted(path.name for path in FOLDER.glob("*.py") if path.name != "frame.py")
 TABS = ("State", "Add", "Documents and chunks", "Passages", "Near-duplicates")
 
 
@@ -47,13 +48,13 @@ def damaged(real, tmp_path):
 
 
 @pytest.mark.trust
-@pytest.mark.parametrize("page", [page for page in PAGES if page != "frame.py"])
-def test_every_page_about_a_sound_corpus_works_beside_damaged_ones(page, visit, damaged):
-    app = visit(page, corpus="good")
-    assert app.session_state["corpus"] == "good"
-    assert not app.error, [error.value for error in app.error]
-    offered = next(box for box in app.sidebar.selectbox if box.key == "corpus").options
-    assert set(damaged) <= set(offered)
+def test_every_page_about_a_sound_corpus_works_beside_damaged_ones(visit, damaged):
+    for page in PAGES:
+        app = visit(page, corpus="good")
+        assert app.session_state["corpus"] == "good"
+        assert not app.error, [error.value for error in app.error]
+        offered = next(box for box in app.sidebar.selectbox if box.key == "corpus").options
+        assert set(damaged) <= set(offered)
 
 
 def test_a_damaged_corpus_says_on_each_tab_what_is_wrong_and_offers_the_fix(visit, damaged):
@@ -95,14 +96,14 @@ def test_a_damaged_corpus_can_be_deleted_on_its_page(visit, damaged, real):
 
 
 @pytest.mark.trust
-@pytest.mark.parametrize("page", [page for page in PAGES if page != "frame.py"])
-def test_every_page_works_in_a_second_copy_of_the_program(page, visit, real, tmp_path, monkeypatch):
+def test_every_page_works_in_a_second_copy_of_the_program(visit, real, tmp_path, monkeypatch):
     index.build(None, "support", settings=real.settings)
     runs_from(monkeypatch, tmp_path / "second" / "documents")
-    app = visit(page)
-    assert not app.error, [error.value for error in app.error]
-    assert "by another copy of the program" in "\n".join(one.value for one in app.sidebar.warning)
-    assert [button.key for button in app.sidebar.button if button.key == "rebuild"]
+    for page in PAGES:
+        app = visit(page)
+        assert not app.error, [error.value for error in app.error]
+        assert "by another copy of the program" in "\n".join(one.value for one in app.sidebar.warning)
+        assert [button.key for button in app.sidebar.button if button.key == "rebuild"]
 
 
 def test_a_file_that_changed_its_bytes_and_lost_its_source_is_told_on_its_tab(visit, real, tmp_path):

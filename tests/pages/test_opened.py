@@ -34,29 +34,23 @@ def asked(visit, engine):
     return app, run
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_a_fresh_browser_is_shown_nobodys_run(visit, asked, page):
+def test_a_fresh_browser_is_shown_nobodys_run_and_can_choose_one(visit, asked, stored):
     theirs, run = asked
-    fresh = visit(page)
-    assert fresh.subheader[0].value == "No run is open"
-    assert "Run a question, or open a stored run. This page shows" in shown(fresh)
-    assert "Whose is the crushed box?" not in html(fresh) + shown(fresh)
-    assert address(fresh, "run") is None
-    assert "run_id" not in fresh.session_state or fresh.session_state["run_id"] is None
-    theirs.switch_page(page).run()
-    assert "Whose is the crushed box?" in shown(theirs)
-    assert address(theirs, "run") == run
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_a_stored_run_can_be_chosen(visit, stored, page):
-    app = visit(page)
-    (choice,) = [box for box in app.selectbox if box.label == "Recent runs"]
-    assert choice.value is None
-    assert len(choice.options) == 3
-    choice.set_value("good").run()
-    assert not app.exception
-    assert address(app, "run") == "good"
+    for page in PAGES:
+        fresh = visit(page)
+        assert fresh.subheader[0].value == "No run is open"
+        assert "Run a question, or open a stored run. This page shows" in shown(fresh)
+        assert "Whose is the crushed box?" not in html(fresh) + shown(fresh)
+        assert address(fresh, "run") is None
+        assert "run_id" not in fresh.session_state or fresh.session_state["run_id"] is None
+        (choice,) = [box for box in fresh.selectbox if box.label == "Recent runs"]
+        assert (choice.value, len(choice.options)) == (None, 4)
+        choice.set_value("good").run()
+        assert not fresh.exception
+        assert address(fresh, "run") == "good"
+        theirs.switch_page(page).run()
+        assert "Whose is the crushed box?" in shown(theirs)
+        assert address(theirs, "run") == run
 
 
 def test_two_browsers_keep_their_own_runs(visit, asked, engine):
@@ -103,13 +97,12 @@ def test_an_own_run_that_was_deleted_is_told(visit, asked, engine):
     assert not app.exception
 
 
-@pytest.mark.parametrize("page", ["compare.py", "sessions.py", "settings.py"])
-def test_a_store_that_is_no_database_is_one_message_with_the_way_out(page, tmp_path, monkeypatch):
+def test_a_store_that_is_no_database_is_one_message_with_the_way_out(tmp_path, monkeypatch):
     file = tmp_path / "routescope.sqlite"
     file.write_bytes(b"these are my notes\n" * 500)
     monkeypatch.setattr(engine_module, "shared_engine", lambda: Store(file))
     app = AppTest.from_file(str(FRAME), default_timeout=20)
-    app.switch_page(page).run()
+    app.switch_page("sessions.py").run()
     assert not app.exception
     assert len(app.error) == 1
     assert "is not a RouteScope session file, or is damaged" in shown(app)
@@ -127,27 +120,16 @@ def test_a_store_with_a_damaged_page_is_told_on_the_page_and_the_rest_works(visi
     assert "rescue the readable runs with: python -m core sessions recover" in shown(app)
 
 
-@pytest.mark.parametrize(
-    "page",
-    ["latency.py", "why.py", *(f"steps.py?view={name}" for name in ("Transform", "Fusion", "Evaluators"))],
-)
-def test_a_page_about_a_run_offers_to_ask_where_there_is_none(visit, page):
+def test_a_page_about_a_run_offers_to_ask_where_there_is_none(visit):
+    for page in PAGES:
+        app = visit(page)
+        assert app.subheader[0].value == "No runs yet"
+        assert app.main.button(key="ask_first").label == "Ask a question"
+
+
+@pytest.mark.parametrize("page", ["release.py", "tune.py"])
+def test_a_page_about_an_evaluation_opens_the_form_where_there_is_none(visit, page):
     app = visit(page)
-    assert app.subheader[0].value == "No runs yet"
-    assert app.main.button(key="ask_first").label == "Ask a question"
-
-
-@pytest.mark.parametrize(
-    ("page", "tab"),
-    [
-        ("release.py", ""),
-        ("tune.py", ""),
-        ("tune.py", "Sweeps"),
-        ("tune.py", "Learned fusion"),
-    ],
-)
-def test_a_page_about_an_evaluation_opens_the_form_where_there_is_none(visit, page, tab):
-    app = visit(page, **({"tab": tab} if tab else {}))
     assert app.subheader[0].value == "No evaluation of tiny yet"
     assert [one.label for one in app.main.button] == ["Evaluate routes"]
     app.button(key="evaluation_first").click().run()

@@ -1,12 +1,10 @@
 """Strips and grades of stored runs: what was kept and dropped, by which grade, and nothing but text."""
 
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
 from core.analysis.run_view import gradings, strippings
-from core.domain.outputs import SentenceFilter
 from core.domain.types import Query
 from core.engine.request import Request
 from tests.fakes import ScriptedLLM
@@ -78,14 +76,3 @@ def test_the_table_of_grades_shows_each_with_where_it_lies(engine, evaluator):
     assert seen.texts.count("trusted") == above
     moved = Seen(table(run, {}, grading, 0.0, 0.0))
     assert moved.texts.count("trusted") == len(grading.grades)
-
-
-def test_a_run_without_strips_has_no_block(engine):
-    run = engine.ask(Request(Query("a box"), "tiny", ("bm25",)))
-    assert strips(run) == ""
-
-
-def test_a_filter_without_pieces_has_no_block(stored):
-    run = stored["good"]
-    spans = tuple(replace(span, output=SentenceFilter((), 0.3)) for span in run.results[0].spans)
-    assert strippings(replace(run.results[0], spans=spans)) == []

@@ -15,16 +15,11 @@ def test_the_empty_list_says_why_and_what_to_do(visit):
     assert app.subheader[0].value == "No runs yet"
 
 
-def test_every_run_is_listed_newest_first(visit, stored):
-    app = visit("sessions.py")
-    table = app.dataframe[0].value
-    assert len(table) == 3
-    assert "1 to 3 of 3 runs" in shown(app)
-
-
-def test_search_and_filter(visit, engine, stored):
+def test_every_run_is_listed_and_searched(visit, engine, stored):
     engine.store.tag("bad", ["peak season"])
     app = visit("sessions.py")
+    assert len(app.dataframe[0].value) == 3
+    assert "1 to 3 of 3 runs" in shown(app)
     app.text_input(key="session_search").set_value("peak").run()
     assert len(app.dataframe[0].value) == 1
     app.text_input(key="session_search").set_value("nothing like this").run()

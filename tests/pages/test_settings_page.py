@@ -60,17 +60,14 @@ def test_endpoints_are_listed_and_one_is_tried(visit):
     assert "dimensions" in html(app)
 
 
-def test_models_tell_size_and_licence(visit):
-    app = visit("settings.py", tab="Models")
-    assert "qwen2.5-coder-1.5b" in html(app)
-    assert "Apache-2.0" in html(app)
-
-
-def test_versions_are_those_installed(visit):
+def test_models_versions_and_shortcuts_are_told(visit):
     import streamlit
 
-    app = visit("settings.py", tab="Versions")
-    assert streamlit.__version__ in html(app)
+    models = html(visit("settings.py", tab="Models"))
+    assert "qwen2.5-coder-1.5b" in models
+    assert "Apache-2.0" in models
+    assert streamlit.__version__ in html(visit("settings.py", tab="Versions"))
+    assert "Ctrl + Enter" in html(visit("help.py", tab="Shortcuts"))
 
 
 def widget(app, kind, name):
@@ -142,11 +139,6 @@ def test_the_tour_puts_a_sample_into_an_empty_box_and_leaves_a_written_question(
     app = visit()
     app.button(key="take_tour").click().run()
     assert app.text_area[0].value == samples("support")[0].query.text
-
-
-def test_shortcuts_name_every_page(visit):
-    app = visit("help.py", tab="Shortcuts")
-    assert "Ctrl + Enter" in html(app)
 
 
 def test_a_model_that_did_not_answer_its_test_is_never_said_to_work(visit, engine):

@@ -38,13 +38,6 @@ def test_how_a_corpus_is_searched_is_said_in_words(visit, monkeypatch, info, wor
     assert said == f"Tiny. {words}"
 
 
-def test_the_sidebar_is_short(visit):
-    app = visit()
-    assert [box.label for box in app.sidebar.selectbox] == ["Corpus"]
-    assert [field.label for field in app.sidebar.text_input] == []
-    assert "Add a corpus" not in [expander.label for expander in app.sidebar.expander]
-
-
 def test_progress_of_a_build_is_there_with_stop(visit):
     stop = threading.Event()
 

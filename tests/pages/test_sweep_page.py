@@ -135,7 +135,7 @@ def test_stop_keeps_what_was_found(visit, engine, evaluation):
     assert "needs a run" in html(app)
 
 
-def test_a_value_is_kept_as_parameters_and_that_can_be_undone(visit, evaluation):
+def test_a_value_is_kept_as_parameters_and_as_a_preset_and_undone(visit, engine, evaluation):
     app = settled(sweeps(visit, route="hybrid_rrf", parameter="k", grid="1, 60"))
     app.session_state["routes"] = ["bm25"]
     app.selectbox(key="sweep_point:hybrid_rrf:k").set_value((1,)).run()
@@ -147,11 +147,6 @@ def test_a_value_is_kept_as_parameters_and_that_can_be_undone(visit, evaluation)
     app.button(key="sweep_undo_keep").click().run()
     assert app.session_state["routes"] == ["bm25"]
     assert "Kept for" not in shown(app)
-
-
-def test_a_value_is_saved_under_a_name_with_where_it_comes_from(visit, engine, evaluation):
-    app = settled(sweeps(visit, route="hybrid_rrf", parameter="k", grid="1, 60"))
-    app.selectbox(key="sweep_point:hybrid_rrf:k").set_value((1,)).run()
     app.text_input(key="sweep_name").set_value("tried").run()
     app.button(key="sweep_save").click().run()
     (kept,) = presets.every(engine.store)

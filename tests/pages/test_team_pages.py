@@ -47,9 +47,6 @@ def test_nobody_sees_no_page(visit, sign_in, stored, monkeypatch):
         assert not app.text_area
         assert not app.sidebar.expander
     assert "named no account" in plain(app.error[0].value)
-
-
-def test_an_account_without_a_role_is_told_so(visit, sign_in, stored):
     sign_in(None)
     app = visit("sessions.py")
     assert not app.dataframe

@@ -103,26 +103,12 @@ def test_a_wrong_answer_is_told_though_every_route_found_the_passage(visit, engi
 
 def test_a_link_reopens_the_passage_and_depth(visit, stored):
     id = stored["good"].results[0].hits[7].passage.id
-    first = visit("why.py", run="good")
     app = reopened(visit, passage=id, depth="5")
     assert app.selectbox(key="passage").value == id
     assert app.segmented_control(key="depth").value == 5
-    assert re.search(r"\d of 8 routes have it in their top 5", html(app)), re.findall(
-        r"routes have it.{20}", html(app)
-    )
-    assert html(app) != html(first)
+    assert re.search(r"\d of 8 routes have it in their top 5", html(app))
     told = app.sidebar.code[0].value
     assert all(part in told for part in ("depth=5", "run=good", "passage="))
-
-
-def test_a_smaller_top_loses_more(visit, stored, labelled):
-    app = visit("why.py", run="good")
-    counted = []
-    for depth in (5, 10, 50):
-        app.segmented_control(key="depth").set_value(depth).run()
-        assert not app.exception
-        counted.append(max(int(n) for n in re.findall(r"(\d) of 3 relevant passages in the top", html(app))))
-    assert counted == sorted(counted)
 
 
 def test_routes_without_a_ranking_are_told_with_their_reason(visit, stored, labelled):

@@ -7,10 +7,7 @@ import pytest
 
 from core.backends.workers.place import WorkPlace
 from core.corpus import builds
-from core.domain.background_job import jobs
 from core.evaluation import background, experiment_store
-from core.evaluation.tuning import sweep
-from core.evaluation.tuning.sweep import Cost, Running
 from tests.pages.reading import shown
 from tests.pages.test_corpus_page import indexed
 from tests.pages.test_evaluate_page import made, questions  # noqa: F401 - fixtures
@@ -83,39 +80,17 @@ def test_what_was_stopped_is_resumed_by_the_workers_chosen(
     assert resumed == [(("stopped",), {"retry": False, "workers": WorkPlace(1)})]
 
 
-def test_why_workers_failed_is_told_on_the_page(visit, questions, engine, monkeypatch, two_cores):
-    monkeypatch.setattr("core.backends.workers.pool.CONNECT_S", 0.5)
-    object.__setattr__(
-        engine, "settings", engine.settings.model_copy(update={"scheduler": "tcp://127.0.0.1:1"})
-    )
-    app = visit("evaluate.py")
-    app.multiselect(key="ev_routes").set_value(["bm25"]).run()
-    app.selectbox(key="ev_workers").set_value("the workers of tcp://127.0.0.1:1").run()
-    name = next(one for one in app.text_input if one.label == "Name").value
-    app.button(key="ev_begin").click().run()
-    job = background.under_way(engine, name)
-    assert job.wait(30)
-    assert "no Dask scheduler answers at tcp://127.0.0.1:1" in job.error
-    app = visit("evaluate.py", evaluation=name)
-    assert "no Dask scheduler answers at tcp://127.0.0.1:1" in shown(app).replace("\\", "")
-    assert experiment_store.opened(experiment_store.place(engine.settings, name)).outcomes == {}
-
-
 def test_a_corpus_is_indexed_by_the_workers_chosen(visit, engine, monkeypatch, tmp_path, two_cores):
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "keys.txt").write_text("A key is stored for three hours.")
     indexed(engine, monkeypatch, tmp_path / "shop")
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     begun = []
-    monkeypatch.setattr(builds, "start", lambda *given: begun.append(("start", given[0], given[-1])))
-    monkeypatch.setattr(
-        builds, "start_enrichment", lambda *given: begun.append(("enrich", given[1], given[-1]))
-    )
-    monkeypatch.setattr(builds, "start_chunkings", lambda *given: begun.append(("cut", given[0], given[-1])))
+    monkeypatch.setattr(builds, "start_enrichment", lambda *given: begun.append((given[1], given[-1])))
     app = visit("corpus.py", corpus="shop")
     app.selectbox(key="corpus_workers").set_value("2 workers on this machine").run()
     app.button(key="make:shop:headings").click().run()
-    assert begun == [("enrich", "headings", WorkPlace(2))]
+    assert begun == [("headings", WorkPlace(2))]
     app = visit("corpus.py", corpus="shop", tab="Passages")
     assert "corpus_workers" not in keys(app)
 
@@ -125,38 +100,9 @@ def test_release_uses_no_times_of_unlike_machines_until_it_is_told_to(visit, eng
 
     mixed(experiment_store.place(engine.settings, "mixed"))
     app = visit("release.py", evaluation="mixed", p95="1000")
-    switch = next(one for one in app.toggle if one.label == "Use times of unlike machines")
+    switch = next(one for one in app.checkbox if one.label == "Use times of unlike machines")
     assert not switch.value
     assert "unlike machines" in shown(app)
     switch.set_value(True).run()
     assert not app.exception
     assert "No time counts" not in shown(app)
-
-
-def test_a_sweep_is_run_by_the_workers_chosen(visit, engine, monkeypatch, two_cores):
-    """The button passes the choice on."""
-    from streamlit.testing.v1 import AppTest
-
-    asked = []
-    monkeypatch.setattr(Running, "ask", lambda _self, todo, workers=None: asked.append((todo, workers)))
-
-    monkeypatch.setattr(sweep, "cost", lambda *_: Cost(1, 8, 600.0, 0, False))
-
-    def page():
-        from types import SimpleNamespace
-
-        from core.evaluation.tuning.sweep import Running
-        from ui.tune import sweep_run
-
-        subject = SimpleNamespace(route="mmr", names=("lam",))
-        running = Running.__new__(Running)
-        running.subject, running.error, running._stopped, running.errors = subject, None, False, {}
-        running._cancel = SimpleNamespace(is_set=lambda: False)
-        sweep_run._free(running, {(0.3,): ["q1"]})
-
-    app = AppTest.from_function(page, default_timeout=30).run()
-    assert not app.exception
-    app.selectbox(key="sweep_workers").set_value("2 workers on this machine").run()
-    app.button(key="sweep_run").click().run()
-    assert asked == [({(0.3,): ["q1"]}, WorkPlace(2))]
-    jobs.clear()
