@@ -10,7 +10,7 @@ from core.analysis.run_view import asked_again, describe, gradings, reuse, sourc
 from core.analysis.searches import rewrites
 from core.domain.format import milliseconds
 from core.domain.outputs import NOTHING, Reply, Rewrite, Written
-from core.domain.rank_changes import moves, ranks
+from core.domain.rank_changes import moves
 from core.domain.types import Hit, Link, Passage, RouteResult, Span
 from tests.runs import IMAGINED, MODEL, QUESTION, STANDALONE, VARIANTS, make_run
 from ui.charts import style
@@ -46,12 +46,6 @@ def test_moves_by_hand():
     assert dict(found.counts) == {"better": 1, "worse": 2, "same": 0, "new": 1}
 
 
-def test_a_passage_from_below_the_baselines_top_is_new_and_keeps_its_old_rank():
-    found = moves(hits("abcd"), hits("dabc"), 2)
-    assert (found.of["d"].kind, found.of["d"].was) == ("new", 4)
-    assert found.lost == ("b",)
-
-
 @given(st.permutations("abcdefgh"), st.permutations("abcdefgh"), st.integers(1, 10))
 def test_moves_account_for_every_passage(before, after, depth):
     found = moves(hits(before), hits(after), depth)
@@ -62,10 +56,6 @@ def test_moves_account_for_every_passage(before, after, depth):
         if move.kind != "new":
             sign = {"better": -1, "worse": 1, "same": 0}[move.kind]
             assert before.index(id) + sign * move.by == after.index(id)
-
-
-def test_a_repeated_passage_counts_at_its_first_rank():
-    assert ranks(hits("aba")) == {"a": 1, "b": 2}
 
 
 # Reading spans.

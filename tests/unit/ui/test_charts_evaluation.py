@@ -36,13 +36,6 @@ def test_a_forest_has_a_line_each_with_its_interval_the_best_on_top():
     assert figure.layout.yaxis.ticktext == ("Route B", "Route D", "Route C")
 
 
-def test_a_forest_of_one_time_has_no_interval():
-    found = comparison.family({"b": [5.0]})
-    assert found["b"]["ci95"] is None
-    figure = of_findings([finding.compared(found["b"], "B", "A", "m")])
-    assert figure.data[0].error_x.array[0] == 0
-
-
 BY_MODE = {
     "plain": {
         "a": {"ndcg@10": 0.5, "n": 12},

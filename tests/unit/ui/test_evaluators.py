@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.backends.evaluators import FEATURES, SHIPPED, Evaluator, Which, logistic, read, trained
+from core.backends.evaluators import FEATURES, Evaluator, Which, logistic, read, trained
 from core.backends.trained_files import write_trained
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Query
@@ -22,7 +22,7 @@ from core.evaluation.dataset import LabelledSet, Question
 from core.steps import Memo, Steps
 from core.steps.evaluate import thresholds
 from core.steps.trace import Trace
-from scripts.evaluator_training import GRADED, Pairs, by_question, joined, measure, train, worth
+from scripts.evaluator_training import Pairs, joined, measure, train, worth
 from tests.fakes import FakeEngine
 from ui.charts.grades import describe_reliability, reliability_curve
 
@@ -104,10 +104,6 @@ def test_a_damaged_evaluator_is_refused_with_the_way_to_get_one(
             read("lightweight", tmp_path, "tiny")
 
 
-def test_nothing_shipped_is_anything_but_json() -> None:
-    assert {path.suffix for path in SHIPPED.iterdir()} == {".json"}
-
-
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1))
 def test_the_logistic_function_by_its_definition(values: list[float]) -> None:
     found = logistic(np.array(values))
@@ -147,21 +143,6 @@ def test_training_finds_the_feature_that_matters_and_is_the_same_each_time() -> 
     assert 0 <= made.low <= made.high <= 1
     assert train([pairs()]) == made
     assert worth(made, pairs(seed=1))["passages graded"]["auc"] > 0.9
-
-
-def test_its_figures_are_of_questions_it_did_not_see() -> None:
-    noise = pairs(seed=3)
-    labels = np.random.default_rng(4).permutation(noise.relevant)
-    made = train([Pairs("noise", "hash", noise.features, labels, noise.question, noise.rank)])
-    assert made.made["passages graded"]["auc"] < 0.6
-
-
-def test_only_graded_passages_count_for_a_question() -> None:
-    some = pairs(count=2)
-    grades = np.where(some.rank < GRADED, 0.25, 0.99)
-    best, found = by_question(some, grades)
-    assert best == [0.25, 0.25]
-    assert found == [bool(some.relevant[(some.question == n) & (some.rank < GRADED)].any()) for n in (0, 1)]
 
 
 def test_sets_are_joined_without_mixing_their_questions() -> None:

@@ -1,7 +1,5 @@
 """The style that lights a passage up."""
 
-from dataclasses import replace
-
 from tests.runs import HOSTILE, make_run
 from ui.components.grid import View, grid, lit, numbered
 
@@ -17,11 +15,6 @@ def test_a_passage_is_lit_by_its_number_whatever_is_shown():
     assert f'.rs :is(.rs-grid,.rs-matrix) [data-p="{numbered(RUN)[id]}"]{{background' in lit(RUN, id)
     for other in (None, HOSTILE[0]):
         assert lit(RUN, other) == "<style>.rs-none{}</style>"
-
-
-def test_a_run_without_passages_numbers_none():
-    nothing = replace(RUN, results=(), passages={})
-    assert numbered(nothing) == {}
 
 
 def test_relevant_passages_are_counted_where_there_are_some():

@@ -67,23 +67,12 @@ def test_with_the_calls_below_every_span_is_a_bar():
     assert sorted((bar[0], bar[3]) for bar in drawn(waterfall(RUN, calls=True))) == expected
 
 
-def test_a_quick_run_is_drawn_in_milliseconds():
-    quick = replace(RUN, results=RUN.results[:3])
-    assert ("BM25", 0.0, 1.4, "search BM25") in drawn(waterfall(quick))
-
-
 def test_routes_are_sorted_quickest_first_and_end_at_their_own_time():
     figure = waterfall(RUN)
     by_time = sorted(RUN.results, key=lambda r: r.ms)
     assert list(figure.layout.yaxis.ticktext) == [words(r.title, 28) for r in by_time]
     (ends,) = [one for one in figure.data if one.type == "scatter"]
     assert list(ends.x) == pytest.approx([r.ms / 1000 for r in by_time])
-
-
-def test_a_route_that_did_not_go_well_is_marked_by_a_sign():
-    titles = waterfall(BAD).layout.yaxis.ticktext
-    assert "HyDE ✕" in titles
-    assert [title.endswith("✕") for title in titles] == [False] * 5 + [True] * 2  # and they come last
 
 
 def test_retrieval_only_leaves_out_the_model_and_closes_its_gap():
