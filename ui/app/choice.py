@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Any, TypeVar
 
 import streamlit as st
@@ -53,6 +54,38 @@ def switch(name: str, key: str, label: str, *, usual: bool = False, **widget: An
     on = st.checkbox(label, key=key, persist_state="session", **widget)
     address.keep(name, None if on == usual else str(int(on)))
     return on
+
+
+def number(
+    name: str,
+    key: str,
+    label: str,
+    low: float | None,
+    high: float | None,
+    usual: float | None,
+    *,
+    form: str = "g",
+    **widget: Any,
+) -> float | None:
+    """Draw a field for a number from `low` to `high`, kept in the address as `name` where it is not `usual`.
+
+    An empty field is None, "none" in the address.
+    """
+
+    def read(given: str) -> float | None:
+        value = None if given == "none" else type(widget["step"])(given)
+        ends = -inf if low is None else low, inf if high is None else high
+        if value is not None and not ends[0] <= value <= ends[1]:
+            raise ValueError(f"{name}={given} is out of range")
+        return value
+
+    address.take(name, key, read)
+    st.session_state.setdefault(key, usual)
+    field: Any = {"key": key, "value": None, "persist_state": "session", **widget}
+    value: float | None = st.number_input(label, low, high, **field)
+    same = value == usual or (value is not None and usual is not None and abs(value - usual) < 1e-9)
+    address.keep(name, None if same else "none" if value is None else f"{value:{form}}")
+    return value
 
 
 def slider(

@@ -14,7 +14,7 @@ from core.evaluation import experiment_store
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.first_start import EXAMPLE
 from core.evaluation.questions import question_file
-from ui.app import address, state
+from ui.app import address, say, state
 from ui.app.choice import choice
 from ui.app.markup import md
 
@@ -43,14 +43,12 @@ def chosen(*, label: str = "Evaluation", noted: bool = True, offer: bool = True)
         return None
     named = {one: one if corpora[one] in (here, "") else f"{one} · corpus {corpora[one]}" for one in names}
     name = choice(CHOSEN, CHOSEN, label, named, always=True, width=300)
-    try:
+    with say.errors():
         found = reopened(name)
-    except RouteScopeError as error:
-        st.error(md(str(error)))
-        return None
-    if noted:
-        note(found)
-    return found
+        if noted:
+            note(found)
+        return found
+    return None
 
 
 def begin(label: str, key: str, routes: Sequence[str] = ()) -> None:
@@ -166,9 +164,6 @@ def open_run(
     if evaluation is None or not (run or evaluation.run_id(question)):
         st.caption("The evaluation saved no run of this question, so it cannot be opened.")
     elif st.button(md(label), key=key):
-        try:
+        with say.errors():
             id = to_sessions(evaluation, question, run)
-        except RouteScopeError as error:
-            st.error(md(str(error)))
-            return
-        st.switch_page(page, query_params={"run": id, **parameters})
+            st.switch_page(page, query_params={"run": id, **parameters})

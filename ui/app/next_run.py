@@ -38,14 +38,9 @@ def offer(run: Run, route: Route, parameters: Mapping[str, Any] | None, lacking:
     """
     values = dict(parameters or {})
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.button(
-            "Use in next run",
-            key="keep_parameters",
-            disabled=not parameters,
-            on_click=outcome.act,
-            args=("keep_parameters", partial(_keep, run, route, values)),
-            help="Sets these parameters for the next run, with the question and routes of this run",
-        )
+        key, work = "keep_parameters", partial(_keep, run, route, values)
+        note = "Sets these parameters for the next run, with the question and routes of this run"
+        outcome.button("Use in next run", key, work, key, disabled=not parameters, help=note)
         if told := lacking if parameters is None else _text(values):
             say.caption(told)
     outcome.draw("keep_parameters", "undo_parameters")

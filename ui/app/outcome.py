@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import streamlit as st
 
@@ -30,6 +31,11 @@ def act(place: str, work: Callable[[], Outcome | None]) -> None:
         st.session_state[KEY.format(place)] = work()
     except RouteScopeError as error:
         st.session_state[KEY.format(place)] = Outcome(f"Not done: {error}", failed=True)
+
+
+def button(label: str, place: str, work: Callable[[], Outcome | None], key: str, **given: Any) -> None:
+    """Draw a button that does `work`, whose outcome is shown at `place`."""
+    st.button(label, key=key, on_click=act, args=(place, work), **given)
 
 
 def draw(place: str, key: str = "", shortcut: str | None = None) -> None:

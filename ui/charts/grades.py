@@ -8,18 +8,8 @@ from core.analysis.what_if.grading import ACTIONS, Edge, Tally, bands
 from core.domain.outputs import PassageGrade
 from core.evaluation.calibration import Reliability
 from core.evaluation.tuning.calibrate import Curve
-from ui.charts.style import (
-    KINDS,
-    Figure,
-    add_line,
-    add_points,
-    add_threshold,
-    chart,
-    faint,
-    ink,
-    row_axis,
-    words,
-)
+from ui.charts import style
+from ui.charts.style import KINDS, Figure, chart, words
 
 ABOVE, BETWEEN, BELOW = KINDS["RETRIEVER"][1], KINDS["LLM"][1], KINDS["GUARDRAIL"][1]
 LOST = KINDS["EVALUATOR"][1]
@@ -49,11 +39,11 @@ def grade_strip(
     figure = chart(
         70 + 22 * max(1, len(order)),
         x={"range": [-0.02, 1.1], "tickvals": [0, 0.2, 0.4, 0.6, 0.8, 1]},
-        y=row_axis(labels) | {"range": [max(1, len(order)) - 0.4, -0.6]},
+        y=style.row_axis(labels) | {"range": [max(1, len(order)) - 0.4, -0.6]},
     )
     for (name, colour), some in zip(BANDS, (found.above, found.between, found.below), strict=True):
         labelled = [gold.get(one.id, 0) > 0 for one in some]
-        add_points(
+        style.add_points(
             figure,
             [(one.grade, rows[one.id], words(titles.get(one.id, one.id), 80)) for one in some],
             "%{customdata}<br>grade %{x:.3f}",
@@ -69,9 +59,9 @@ def grade_strip(
             cliponaxis=False,
         )
     for edge, was in ((low, stored[0]), (high, stored[1])):
-        figure.add_vline(x=edge, line={"color": ink(), "width": 1.5})
+        figure.add_vline(x=edge, line={"color": style.ink(), "width": 1.5})
         if abs(was - edge) > 0.0005:
-            figure.add_vline(x=was, line={"color": ink(), "width": 1, "dash": "dot"})
+            figure.add_vline(x=was, line={"color": style.ink(), "width": 1, "dash": "dot"})
     return figure
 
 
@@ -125,7 +115,7 @@ def threshold_curves(tallies: Sequence[Tally], edge: Edge, marks: Mapping[str, f
         )
     for name, value in marks.items():
         stored = name == "stored"
-        add_threshold(figure, value, name, dash="dot" if stored else "solid", left=not stored)
+        style.add_threshold(figure, value, name, dash="dot" if stored else "solid", left=not stored)
     return figure
 
 
@@ -157,7 +147,7 @@ def calibration_curves(found: Mapping[str, Curve | None], marks: Mapping[str, fl
     least = min(marks.values(), default=0.0)
     for mark, value in marks.items():
         text, dash = words(f"{mark} {value:.3g}", NAME_CHARACTERS), "solid" if mark == "chosen" else "dash"
-        add_threshold(figure, value, text, dash=dash, left=value == least and len(marks) > 1)
+        style.add_threshold(figure, value, text, dash=dash, left=value == least and len(marks) > 1)
     return figure
 
 
@@ -169,10 +159,10 @@ def reliability_curve(curves: Mapping[str, Reliability]) -> Figure:
     """
     axis = {"range": [-0.03, 1.03]}
     figure = chart(360, x={**axis, "title": "mean grade"}, y={**axis, "title": "share correct"})
-    add_line(figure, [0, 1], [0, 1], {"color": faint(), "dash": "dash"})
+    style.add_line(figure, [0, 1], [0, 1], {"color": style.faint(), "dash": "dash"})
     for at, (name, curve) in enumerate(curves.items()):
         most = max((one.n for one in curve.bins), default=1)
-        add_points(
+        style.add_points(
             figure,
             [(one.mean, one.share, one.n) for one in curve.bins],
             "grade %{x:.2f}, correct %{y:.2f}<br>%{customdata} cases",

@@ -7,18 +7,8 @@ from typing import NamedTuple
 
 from core.evaluation.finding import NONE, Finding, sentence
 from core.evaluation.verdict import Verdict, compared
-from ui.charts.style import (
-    ERROR,
-    KINDS,
-    Figure,
-    add_points,
-    add_threshold,
-    chart,
-    error_bars,
-    outlined,
-    row_axis,
-    words,
-)
+from ui.charts import style
+from ui.charts.style import KINDS, Figure, chart, words
 
 LEADS, BEHIND, OPEN, OUT = "leads", "shown worse", "cannot be told apart", "not a candidate"
 KAPPA = "Cohen's kappa"
@@ -30,8 +20,8 @@ STYLES = {  # verdict: colour, symbol
     WITHIN: (KINDS["CHAIN"][1], "circle"),
     OPEN: (KINDS["GUARDRAIL"][1], "circle-open"),
     NONE: (KINDS["GUARDRAIL"][1], "circle-open"),
-    BEHIND: (ERROR, "square"),
-    BEYOND: (ERROR, "circle-open"),
+    BEHIND: (style.ERROR, "square"),
+    BEYOND: (style.ERROR, "circle-open"),
     OUT: (KINDS["GUARDRAIL"][1], "x-thin"),
 }
 
@@ -61,21 +51,21 @@ def intervals(
     figure = chart(
         96 + 24 * max(1, len(rows)),
         x=x,
-        y=row_axis([words(one.title, 44) for one in rows]),
+        y=style.row_axis([words(one.title, 44) for one in rows]),
         margin={"l": 8, "r": 24, "t": 34, "b": 8},
     )
     for verdict, (colour, symbol) in STYLES.items():
         some = [(place, one) for place, one in enumerate(rows) if one.verdict == verdict]
         ends = [one.ends or (one.value, one.value) for _, one in some]
-        bars = error_bars([one.value for _, one in some], ends, colour)
+        bars = style.error_bars([one.value for _, one in some], ends, colour)
         points = [(one.value, place, [one.id, words(one.hint, 300)]) for place, one in some]
-        marker = outlined(symbol, 10, colour)
-        add_points(figure, points, "%{customdata[1]}", marker, name=verdict, error_x=bars)
+        marker = style.outlined(symbol, 10, colour)
+        style.add_points(figure, points, "%{customdata[1]}", marker, name=verdict, error_x=bars)
     for number, (name, value) in enumerate(lines.items()):
         # Each name to its own side, so that the names of two near lines stay apart.
         left = value < max(lines.values())
         text, dash = f" {words(name, 40)} ", "dash" if number else "solid"
-        add_threshold(figure, value, text, dash=dash, left=left, bottom=True)
+        style.add_threshold(figure, value, text, dash=dash, left=left, bottom=True)
     return figure
 
 

@@ -9,26 +9,13 @@ from core.corpus.types import DenseWeight
 from core.evaluation.finding import figures
 from core.evaluation.tuning.sweep import Curve, Tried, found, named
 from core.evaluation.tuning.sweep_grid import shown
-from ui.charts.style import (
-    ERROR,
-    KINDS,
-    Figure,
-    add_cells,
-    add_line,
-    add_points,
-    chart,
-    error_bars,
-    faint,
-    ink,
-    name_axis,
-    outlined,
-    words,
-)
+from ui.charts import style
+from ui.charts.style import KINDS, Figure, chart, words
 
 EVEN_RATIO = 50  # values whose largest is that many times the least are spaced evenly
 STYLES = {  # verdict: name, colour, symbol
     "better": ("shown better", KINDS["CHAIN"][1], "circle"),
-    "worse": ("shown worse", ERROR, "square"),
+    "worse": ("shown worse", style.ERROR, "square"),
     "": ("no difference shown", KINDS["GUARDRAIL"][1], "circle-open"),
 }
 LEAST_SPAN = 0.02  # half the range of the axis if all values are equal
@@ -43,12 +30,12 @@ def weight_curve(measured: DenseWeight) -> Figure:
         y={"title": "nDCG@10 of known items"},
         showlegend=False,
     )
-    figure.add_vrect(measured.low, measured.high, fillcolor=faint(), line_width=0, layer="below")
-    figure.add_vline(measured.weight, line={"color": ink(), "width": 1, "dash": "dash"})
+    figure.add_vrect(measured.low, measured.high, fillcolor=style.faint(), line_width=0, layer="below")
+    figure.add_vline(measured.weight, line={"color": style.ink(), "width": 1, "dash": "dash"})
     colour = KINDS["RETRIEVER"][1]
     points = [(weight, mean, "") for weight, mean in measured.found]
     look: dict[str, Any] = {"name": "known items", "mode": "lines+markers", "line": {"color": colour}}
-    add_points(figure, points, "weight %{x:.2f}: %{y:.3f}", {"color": colour}, **look)
+    style.add_points(figure, points, "weight %{x:.2f}: %{y:.3f}", {"color": colour}, **look)
     return figure
 
 
@@ -69,7 +56,7 @@ def sweep_curve(curve: Curve) -> Figure:
         x={"title": words(curve.subject.names[0], 60), **ticks},
         y={"title": titled(curve.metric), **wide},
     )
-    add_line(figure, [x for x, *_ in done], means, {"color": KINDS["RETRIEVER"][1], "width": 2})
+    style.add_line(figure, [x for x, *_ in done], means, {"color": KINDS["RETRIEVER"][1], "width": 2})
     for verdict, (name, colour, symbol) in STYLES.items():
         some = [
             (x, mean, one)
@@ -83,18 +70,20 @@ def sweep_curve(curve: Curve) -> Figure:
             if one.effect
             for low, high in [one.effect.interval or (one.effect.delta, one.effect.delta)]
         ]
-        bars = error_bars([mean for _, mean, _ in some], ends, colour)
+        bars = style.error_bars([mean for _, mean, _ in some], ends, colour)
         points = [(x, mean, _hover(one, curve)) for x, mean, one in some]
-        add_points(figure, points, "%{customdata}", outlined(symbol, 10, colour), name=name, error_y=bars)
+        style.add_points(
+            figure, points, "%{customdata}", style.outlined(symbol, 10, colour), name=name, error_y=bars
+        )
     now = [(x, mean, _hover(one, curve)) for x, mean, one in done if one.point == curve.subject.now]
     for _, mean, _ in now:
-        figure.add_hline(y=mean, line={"color": ink(), "width": 1, "dash": "dash"})
-    diamond = {"symbol": "diamond", "size": 13, "color": ink()}
-    add_points(figure, now, "%{customdata}", diamond, name="in use")
+        figure.add_hline(y=mean, line={"color": style.ink(), "width": 1, "dash": "dash"})
+    diamond = {"symbol": "diamond", "size": 13, "color": style.ink()}
+    style.add_points(figure, now, "%{customdata}", diamond, name="in use")
     if curve.held is not None:
         x = next(x for x, _, one in done if one.point == curve.best.point)
         colour = KINDS["TOOL"][1]
-        add_points(
+        style.add_points(
             figure,
             [(now[0][0], curve.held.before, ""), (x, curve.held.mean, "")],
             "held-out questions: %{y:.3f}",
@@ -114,10 +103,10 @@ def sweep_map(curve: Curve) -> Figure:
     cells = [[by.get((row, column)) for column in columns] for row in rows]
     figure = chart(
         90 + 46 * len(rows),
-        x=name_axis([words(shown(value), 30) for value in columns], title=words(subject.names[1], 60)),
-        y=name_axis([words(shown(value), 30) for value in rows], title=words(subject.names[0], 60)),
+        x=style.name_axis([words(shown(value), 30) for value in columns], title=words(subject.names[1], 60)),
+        y=style.name_axis([words(shown(value), 30) for value in rows], title=words(subject.names[0], 60)),
     )
-    add_cells(
+    style.add_cells(
         figure,
         [[one.effect.mean if one and one.effect else None for one in row] for row in cells],
         text=[[_cell(one) for one in row] for row in cells],
@@ -126,7 +115,7 @@ def sweep_map(curve: Curve) -> Figure:
         hovertemplate="%{customdata}<extra></extra>",
         hoverongaps=False,
     )
-    frames = ((subject.now, "dash", ink()), (curve.best.point, "solid", KINDS["LLM"][1]))
+    frames = ((subject.now, "dash", style.ink()), (curve.best.point, "solid", KINDS["LLM"][1]))
     for (row, column), dash, colour in frames:
         x, y = columns.index(column), rows.index(row)
         corners = {"x0": x - 0.48, "x1": x + 0.48, "y0": y - 0.48, "y1": y + 0.48}
@@ -165,7 +154,7 @@ def _places(values: list[Any]) -> tuple[list[float], dict[str, Any]]:
     far = len(values) > 2 and min(numbers, default=0) >= 0 and max(numbers, default=0) >= EVEN_RATIO * least
     if len(numbers) < len(values) or far:
         names = [words(shown(value), 30) for value in values]
-        return list(range(len(values))), name_axis(names, showgrid=True)
+        return list(range(len(values))), style.name_axis(names, showgrid=True)
     return [float(value) for value in numbers], {}
 
 

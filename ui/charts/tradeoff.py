@@ -8,19 +8,8 @@ from typing import Any
 
 from core.domain.format import milliseconds
 from core.evaluation.costs import Point, front
-from ui.charts.style import (
-    ERROR,
-    KINDS,
-    Figure,
-    add_line,
-    add_points,
-    chart,
-    duration_ticks,
-    ink,
-    outlined,
-    pick,
-    words,
-)
+from ui.charts import style
+from ui.charts.style import KINDS, Figure, chart, words
 
 Places = Mapping[str, tuple[float, float]]  # quality and cost by route
 
@@ -42,7 +31,7 @@ def tradeoff(
     """
     known = {name: (q, c) for name, (q, c) in points.items() if q is not None and c is not None}
     on = front(points)
-    blue = pick(KINDS["RETRIEVER"][1], KINDS["EMBEDDING"][1])  # on dark, the darker blue is hard to see
+    blue = style.pick(KINDS["RETRIEVER"][1], KINDS["EMBEDDING"][1])  # on dark, the darker blue is hard to see
     figure = chart(
         420,
         x={"title": words(cost, 60), **(_log(known) if time else {"rangemode": "tozero"})},
@@ -50,12 +39,12 @@ def tradeoff(
         margin={"l": 8, "r": 60, "t": 8, "b": 8},
     )
     line = {"color": blue, "width": 2, "shape": "hv"}
-    add_line(figure, [known[name][1] for name in on], [known[name][0] for name in on], line)
+    style.add_line(figure, [known[name][1] for name in on], [known[name][0] for name in on], line)
     beaten = "beaten by one on the front"
     for label, group, colour, symbol, size in (
         (beaten, [n for n in known if n not in (*on, baseline)], KINDS["GUARDRAIL"][1], "circle-open", 9),
         ("on the front", [name for name in on if name != baseline], blue, "circle", 12),
-        ("baseline", [baseline] if baseline in known else [], ERROR, "diamond", 13),
+        ("baseline", [baseline] if baseline in known else [], style.ERROR, "diamond", 13),
     ):
         spoken = [milliseconds(known[n][1]) if time else f"{known[n][1]:,.4g}" for n in group]
         labels: dict[str, Any] = {}
@@ -63,8 +52,8 @@ def tradeoff(
             labels = {"mode": "markers+text", "text": [words(names[name], 30) for name in group]}
             # clear of the line, which goes right and then up; the last one would leave the chart there
             sides = ["top left" if n == on[-1] else "bottom right" for n in group]
-            labels |= {"textposition": sides, "textfont": {"color": ink()}}
-        add_points(
+            labels |= {"textposition": sides, "textfont": {"color": style.ink()}}
+        style.add_points(
             figure,
             [
                 (known[n][1], known[n][0], [words(names[n], 80), text])
@@ -72,7 +61,7 @@ def tradeoff(
             ],
             f"<b>%{{customdata[0]}}</b><br>{words(metric, 40)} %{{y:.3f}}<br>{words(cost, 60)} "
             "%{customdata[1]}",
-            outlined(symbol, size, colour),
+            style.outlined(symbol, size, colour),
             name=label,
             cliponaxis=False,
             **labels,
@@ -101,4 +90,4 @@ def _log(known: Places) -> dict[str, Any]:
     costs = [max(0.01, cost) for _, cost in known.values()] or [1.0]
     low, high = log10(min(costs)), log10(max(costs))
     room = max(0.15, 0.08 * (high - low))
-    return {"type": "log", "range": [low - room, high + room], **duration_ticks(min(costs), max(costs))}
+    return {"type": "log", "range": [low - room, high + room], **style.duration_ticks(min(costs), max(costs))}

@@ -91,9 +91,8 @@ def _choose(store: Store, found: dict[str, Preset]) -> None:
     made = f"Saved {preset.changed[:16].replace('T', ' ')} UTC{account.by(store, 'preset saved', name)}."
     show(tag("div", tag("p", tag("b", in_words(preset))), *lines, tag("p", made, css="dim"), css="rs"))
     with st.container(horizontal=True, gap="small"):
-        apply, delete = ("named", partial(_apply, preset)), ("named", partial(_delete, store, name))
-        st.button("Apply", key="named_apply", on_click=outcome.act, args=apply, type="primary")
-        st.button("Delete", key="named_delete", on_click=outcome.act, args=delete)
+        outcome.button("Apply", "named", partial(_apply, preset), "named_apply", type="primary")
+        outcome.button("Delete", "named", partial(_delete, store, name), "named_delete")
 
 
 def applied() -> Preset | None:

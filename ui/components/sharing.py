@@ -42,6 +42,5 @@ def draw(run_id: str) -> None:
 
 def button(store: Store, row: SessionRow, key: str) -> None:
     """Draw a button that shares the run, or makes it private again."""
-    given = (PLACE, partial(store.share, row.id, row.private))
-    label = "Share" if row.private else "Make private"
-    st.button(label, key=key, on_click=outcome.act, args=given, type="tertiary")
+    label, work = "Share" if row.private else "Make private", partial(store.share, row.id, row.private)
+    outcome.button(label, PLACE, work, key, type="tertiary")

@@ -16,6 +16,7 @@ from core.corpus.types import Document
 from core.domain.errors import BadInput
 from core.evaluation.finding import count
 from ui.app import address, corpora, say, state
+from ui.app.choice import number
 from ui.app.markup import cut, fragment, show
 
 DOCUMENT = "corpus_document"
@@ -93,13 +94,9 @@ def settings(usual: Chunking) -> Chunking | None:
             ("size", SIZE, "Characters per passage", 100_000, 50, usual.size, "0 keeps each document whole"),
             ("overlap", OVERLAP, "Overlap", 50_000, 10, usual.overlap, "At most half a passage"),
         ):
-            address.take(name, key, int)
-            if st.session_state.get(key) is None:
-                st.session_state[key] = now
-            kept: dict[str, Any] = {"on_change": first, "persist_state": "session", "help": note}
-            value = int(st.number_input(label, 0, most, step=step, key=key, width=170, **kept))
-            address.keep(name, None if value == now else str(value))
-            values.append(value)
+            given: Any = {"on_change": first, "help": note, "step": step, "width": 170, "form": "d"}
+            value = number(name, key, label, 0, most, now, **given)
+            values.append(now if value is None else int(value))
         same = values == [usual.size, usual.overlap]
         st.button("As indexed", key="as_indexed", on_click=_reset, disabled=same)
     with say.errors():
@@ -195,4 +192,4 @@ def _go(at: int) -> None:
 
 def _reset() -> None:
     for key in (SIZE, OVERLAP, AT):
-        st.session_state[key] = None
+        st.session_state.pop(key, None)

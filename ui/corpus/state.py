@@ -156,9 +156,6 @@ def costs(info: CorpusInfo) -> Markup:
         reused = stage == "embed" and info.reused
         note = f"{info.reused:,} of {info.passages:,} vectors were cached and took no time" if reused else ""
         stages.append((stage, note, milliseconds(ms), ms / total if total else 0.0, rate))
-    if CUT not in info.build_ms and READ in info.build_ms:
-        note = f"part of “{READ}” in the version that built this index"
-        stages.insert(1, (CUT, note, "not recorded", None, ""))
     stages.append(("total", "", milliseconds(total), None, ""))
     return fragment("corpus.times", stages)
 

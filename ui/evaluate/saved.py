@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import streamlit as st
 
@@ -107,16 +106,14 @@ def ended(one: Entry) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         workers.choose(RESUME_BY)
         if resumes:
-            label = f"Resume ({one.done} of {one.total} done)"
-            _button(label, "evaluate_resume", partial(_resume, one.name), type="primary")
+            label, work = f"Resume ({one.done} of {one.total} done)", partial(_resume, one.name)
+            outcome.button(label, PLACE, work, "evaluate_resume", type="primary")
         if retries:
-            note = "Reruns the questions on which at least one route failed"
-            again = partial(_resume, one.name, retry=True)
-            _button(f"Retry failed ({one.failed})", "evaluate_retry", again, help=note)
-
-
-def _button(label: str, key: str, then: Callable[[], Outcome | None], **more: Any) -> None:
-    st.button(label, key=key, on_click=outcome.act, args=(PLACE, then), **more)
+            note, work = (
+                "Reruns the questions on which a route failed",
+                partial(_resume, one.name, retry=True),
+            )
+            outcome.button(f"Retry failed ({one.failed})", PLACE, work, "evaluate_retry", help=note)
 
 
 def about(one: Entry, evaluation: Evaluation | None) -> None:
@@ -129,7 +126,7 @@ def about(one: Entry, evaluation: Evaluation | None) -> None:
     undo = f"It can be undone for {minutes:g} minutes." if minutes else "It cannot be undone."
     with st.popover("Delete", key="evaluate_delete", disabled=one.state == "under way", type="tertiary"):
         st.markdown(md(f"This deletes {what}. {undo} Runs that you opened in Why stay in Sessions."))
-        _button(f"Delete {md(one.name)}", "evaluate_remove", partial(_remove, one.name))
+        outcome.button(f"Delete {md(one.name)}", PLACE, partial(_remove, one.name), "evaluate_remove")
 
 
 def _facts(one: Entry, evaluation: Evaluation) -> str:
@@ -141,22 +138,20 @@ def _facts(one: Entry, evaluation: Evaluation) -> str:
         for key, value in given.items()
     )
     by = account.by(state.engine().store, "evaluation begun", one.name)
-    parts = {
-        f"Corpus {one.corpus}": True,
-        f"label set “{spec.get('labels')}”": spec.get("labels"),
-        f"split {one.split}": not spec.get("labels"),
-        f"mode {spec.get('mode')}": spec.get("mode"),
-        f"a sample of {(figures.get('sample') or {}).get('of')}": figures.get("sample"),
-        f"{one.done} of {one.total} questions done": True,
-        f"{one.routes} routes": True,
-        timing.get(str(figures.get("timing")), ""): True,
-        "with answers": spec.get("answers"),
-        f"parameters: {parameters}": parameters,
-        STATES.get(one.state, one.state): True,
-        f"{one.changed[:16].replace('T', ' ')} UTC": True,
-        f"begun{by}": by,
-    }
-    return " · ".join(part for part, there in parts.items() if there and part)
+    sample = figures.get("sample") or {}
+    parts = [
+        f"Corpus {one.corpus}",
+        f"label set “{spec['labels']}”" if spec.get("labels") else f"split {one.split}",
+        f"mode {spec['mode']}" if spec.get("mode") else "",
+        f"a sample of {sample['of']}" if sample else "",
+        f"{one.done} of {one.total} questions done · {one.routes} routes",
+        timing.get(str(figures.get("timing")), ""),
+        "with answers" if spec.get("answers") else "",
+        f"parameters: {parameters}" if parameters else "",
+        f"{STATES.get(one.state, one.state)} · {one.changed[:16].replace('T', ' ')} UTC",
+        f"begun{by}" if by else "",
+    ]
+    return " · ".join(filter(None, parts))
 
 
 def _resume(name: str, *, retry: bool = False) -> None:

@@ -9,20 +9,8 @@ import streamlit as st
 from core.analysis.metrics import titled
 from core.analysis.rank_overlap import halves
 from core.analysis.run_view import worked
-from core.analysis.what_if.fusion import (
-    FusionOutcome,
-    ReplayedFusion,
-    ShareRow,
-    arrow,
-    fusions,
-    list_names,
-    moved,
-    outcome,
-    ranks_in,
-    recompute,
-    rows,
-    shares,
-)
+from core.analysis.what_if import fusion as what_if
+from core.analysis.what_if.fusion import FusionOutcome, ReplayedFusion, ShareRow
 from core.analysis.what_if.parameters import as_parameters
 from core.analysis.what_if.parameters import controls as controls_of
 from core.domain.errors import BadInput
@@ -51,7 +39,7 @@ TOP = 10  # passages whose scores are drawn
 @st.fragment  # a click leaves the line on the run and the sidebar as they are
 def draw(run: Run, gold: Mapping[str, int]) -> None:
     """Draw the page about one run."""
-    found = {result.route: fusions(result) for result in worked(run)}
+    found = {result.route: what_if.fusions(result) for result in worked(run)}
     found = {route: steps for route, steps in found.items() if steps}
     if not found:
         st.subheader("No route in this run fuses lists", anchor=False)
@@ -59,7 +47,7 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
         opened.to("compare.py", "Choose routes in Compare")
         return
     result, fusion = _choose(run, found)
-    names = list_names(result, fusion, run.query.text)
+    names = what_if.list_names(result, fusion, run.query.text)
     if (halved := halves(result)) is not None:
         say.caption(f"{halved.line()}.")
     if fusion.lack:
@@ -72,17 +60,17 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
     given = (movable, scope)
     st.button("Reset", key="fusion_reset", disabled=not changes, on_click=controls.reset, args=given)
     try:
-        fused, parts = recompute(fusion, changes), shares(fusion, changes)
+        fused, parts = what_if.recompute(fusion, changes), what_if.shares(fusion, changes)
     except BadInput as error:
         say.error(error)
         return
-    before, made = fusion.span.hits or (), outcome(result, fusion, fused)
+    before, made = fusion.span.hits or (), what_if.outcome(result, fusion, fused)
     _stale(made)
     _ranks(run, result, made, (before, fused), gold)
     _weight(run, fusion)
     passage = picked.pick(run, gold)
     also = [id for id, grade in gold.items() if grade > 0] + ([passage] if passage else [])
-    _bars(run, fusion, rows(fusion, before, fused, parts, gold, limit=TOP, also=also), names)
+    _bars(run, fusion, what_if.rows(fusion, before, fused, parts, gold, limit=TOP, also=also), names)
     if route is not None:
         lacking = f"{route.title} lacks a parameter for some of these changes."
         parameters = as_parameters(route, fusion.span, changes) if changes else {}
@@ -129,8 +117,10 @@ def _ranks(
     was, now = fused
     if made.hits is not None:
         was, now = tuple((hit.passage.id, hit.score) for hit in result.hits), made.hits
-    rows = [(title_of(run, id), _way(a, b), arrow(a, b)) for id, a, b in moved(was, now, gold)]
-    first, then = ranks_in(was[:TOP]), ranks_in(now[:TOP])
+    lines = [
+        (title_of(run, id), _way(a, b), what_if.arrow(a, b)) for id, a, b in what_if.moved(was, now, gold)
+    ]
+    first, then = what_if.ranks_in(was[:TOP]), what_if.ranks_in(now[:TOP])
     come = sum(id not in first for id in then)
     moves = sum(id in first and first[id] != rank for id, rank in then.items())
     note = (
@@ -143,7 +133,7 @@ def _ranks(
         (marked(titled(name), of_metric(name)), measured["before"][name], measured["after"][name])
         for name in (SHOWN if measured else ())
     ]
-    show(fragment("fusion.ranks", rows, note, figures))
+    show(fragment("fusion.ranks", lines, note, figures))
 
 
 def _bars(run: Run, fusion: ReplayedFusion, shown: list[ShareRow], names: tuple[str, ...]) -> None:
@@ -156,11 +146,13 @@ def _bars(run: Run, fusion: ReplayedFusion, shown: list[ShareRow], names: tuple[
     plot(figure, "fusion_bars", words, table=False)
     with st.expander("Show as a table"):
         columns = names if fusion.method != "marginal" else ("input rank",)
-        rows = []
+        lines = []
         for one in shown:
             way = _way(one.before, one.after)
-            rows.append((one.grade, title_of(run, one.id), way, arrow(one.before, one.after), one.places))
-        show(fragment("fusion.rows", columns, rows))
+            lines.append(
+                (one.grade, title_of(run, one.id), way, what_if.arrow(one.before, one.after), one.places)
+            )
+        show(fragment("fusion.rows", columns, lines))
 
 
 def _way(before: int | None, after: int | None) -> str:

@@ -155,8 +155,7 @@ def about(desk: Desk) -> None:
     )
     guidelines(one, height=260)
     about = "Removes the set from the list. Its judgements remain stored, and Undo restores it."
-    args = (PLACE, partial(_delete, one.name))
-    st.button("Delete this set", key="label_delete", help=about, on_click=outcome.act, args=args)
+    outcome.button("Delete this set", PLACE, partial(_delete, one.name), "label_delete", help=about)
     _deleted()
 
 
@@ -185,8 +184,9 @@ def _deleted() -> None:
     if gone:
         with st.container(horizontal=True, vertical_alignment="bottom"):
             name = st.selectbox("Deleted sets", gone, index=None, key="label_gone", width=340)
-            args = (PLACE, partial(_restore, name or ""))
-            st.button("Restore", key="label_restore", disabled=not name, on_click=outcome.act, args=args)
+            outcome.button(
+                "Restore", PLACE, partial(_restore, name or ""), "label_restore", disabled=not name
+            )
 
 
 def _questions(origin: str, corpus: str) -> tuple[Question, ...]:

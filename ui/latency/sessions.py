@@ -7,17 +7,8 @@ from dataclasses import replace
 import streamlit as st
 from markupsafe import Markup
 
-from core.analysis.timeline import (
-    FROM,
-    NEEDED,
-    Latency,
-    Usage,
-    against,
-    by_route,
-    by_step,
-    sessions_in_words,
-    usage,
-)
+from core.analysis import timeline
+from core.analysis.timeline import FROM, NEEDED, Latency, Usage
 from core.analysis.token_usage import price
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
@@ -55,9 +46,9 @@ def draw(run: Run) -> None:
     read, routes, steps, _ = found
     every = [one for one in routes if one.answered == answered] if by == "routes" else steps
     rows = [one for one in every if times == "all" or one.source == "now"]
-    said = sessions_in_words(read, rows, len(every) - len(rows))
+    said = timeline.sessions_in_words(read, rows, len(every) - len(rows))
     if by == "routes":
-        said.append(against(run, rows))
+        said.append(timeline.against(run, rows))
     show(sentences(said))
     if not rows:
         st.info("No measurement matches. Choose other times or runs.")
@@ -140,7 +131,7 @@ def _read(path: str, corpus: str | None, version: tuple[str, str, int]) -> Found
         raise LookupError(f"the store at {path} no longer exists")
     read = store.traces(corpus)
     runs = list(read.results.values())
-    return replace(read, results={}), by_route(runs), by_step(runs), usage(runs)
+    return replace(read, results={}), timeline.by_route(runs), timeline.by_step(runs), timeline.usage(runs)
 
 
 def _mean(found: list[Usage]) -> Markup:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import inf, isfinite
 from typing import Any, NamedTuple
 
 import streamlit as st
@@ -12,12 +10,11 @@ from core.analysis.metrics import titled
 from core.evaluation.finding import MARGIN
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.measured import Measured, settled
-from ui.app import address, help_mark
-from ui.app.choice import choice, switch
+from ui.app import help_mark
+from ui.app.choice import choice, number, switch
 from ui.app.help_mark import term
 from ui.app.markup import md
 
-NONE = "none"  # in the address: no limit
 METRIC = "release_metric"
 UNJUDGED = "Share of the first ten passages, 0 to 1. A route above it is not decided: label more."
 LOSS = "The accepted loss of the metric for a cheaper route. At 0.02 it takes 150 questions or more."
@@ -90,30 +87,12 @@ def chosen(measured: Measured) -> Criteria:
 
 def _limit(one: Limit, of: str, begin: float | None) -> float | None:
     """Draw one limit's field and return its value; it belongs to an evaluation and a metric."""
-    key = f"release:{one.field}:{of}"
-    address.take(one.parameter, key, _reader(one))
-    st.session_state.setdefault(key, begin)
     given: Any = {
-        "min_value": None if one.field == "minimum" else 0.0,
-        "max_value": one.most,
+        "step": one.step,
         "help": term(one.about, one.told) if one.about else one.told,
         "format": "%.0f" if one.step >= 50 else "%.2f",
+        "width": 160,
+        "placeholder": "no limit",
     }
-    field: Any = {"key": key, "width": 160, "placeholder": "no limit", "persist_state": "session"}
-    value: float | None = st.number_input(one.label, value=None, step=one.step, **given, **field)
-    same = value == begin or (value is not None and begin is not None and abs(value - begin) < 1e-9)
-    address.keep(one.parameter, None if same else NONE if value is None else f"{value:.10g}")
-    return value
-
-
-def _reader(one: Limit) -> Callable[[str], float | None]:
-    def read(text: str) -> float | None:
-        if text == NONE:
-            return None
-        value = float(text)
-        low, high = -inf if one.field == "minimum" else 0.0, inf if one.most is None else one.most
-        if not isfinite(value) or not low <= value <= high:
-            raise ValueError(text)
-        return value
-
-    return read
+    low, key = None if one.field == "minimum" else 0.0, f"release:{one.field}:{of}"
+    return number(one.parameter, key, one.label, low, one.most, begin, form=".10g", **given)

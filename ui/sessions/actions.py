@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
@@ -60,8 +59,8 @@ def actions(store: Store, picked: Sequence[SessionRow]) -> None:
         if alone is not None and alone.maker and alone.maker == me:
             sharing.button(store, alone, "share")
         deed: people.Deed = "look" if all(row.maker == me for row in picked) else "delete"
-        act: dict[str, Any] = {"on_click": outcome.act, "args": (PLACE, partial(delete, store, ids))}
-        st.button(f"Delete {len(ids)}", key="delete", **act, **account.needs(deed))
+        work = partial(delete, store, ids)
+        outcome.button(f"Delete {len(ids)}", PLACE, work, "delete", **account.needs(deed))
     if alone is not None:
         _words(store, alone)
 

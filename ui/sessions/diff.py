@@ -9,20 +9,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from core.analysis.run_diff import (
-    DEPTH,
-    MISSING,
-    ChangedValue,
-    RunDiff,
-    RunRouteDiff,
-    StepDiff,
-    came_to,
-    headline,
-    ranking,
-    value,
-    was,
-    why,
-)
+from core.analysis import run_diff
+from core.analysis.run_diff import ChangedValue, RunDiff, RunRouteDiff, StepDiff
 from core.analysis.run_view import depths, facts, texts
 from core.domain.outputs import Output
 from core.domain.rank_changes import moves
@@ -42,24 +30,24 @@ def runs(diff: RunDiff) -> Markup:
     apart = sorted(diff.differing, key=lambda one: one.same_result)
     return fragment(
         "sessions.runs",
-        words(headline(diff)),
+        words(run_diff.headline(diff)),
         [(SPOKEN.get(change.name, change.name), _sides(change)) for change in diff.asked],
         [(change.name, _sides(change)) for change in diff.settings],
         diff.equal,
-        [(one, words(why(diff, one)), words(came_to(one))) for one in apart],
+        [(one, words(run_diff.why(diff, one)), words(run_diff.came_to(one))) for one in apart],
         [one for one in diff.routes if one.same],
     )
 
 
 def route(diff: RunDiff, one: RunRouteDiff, before: Run, after: Run) -> Markup:
     """Return everything about one route in both runs, as one element."""
-    told = words(f"{why(diff, one)}: {came_to(one)}.")
+    told = words(f"{run_diff.why(diff, one)}: {run_diff.came_to(one)}.")
     answer = next((change for change in one.result if change.name == "answer"), None)
     said = word_changes(answer.before or "", answer.after or "") if answer else EMPTY
     ranks = [] if one.ranking.same else _ranks(one, before, after)
     depth = depths(one.before.spans), depths(one.after.spans)
     steps = [_step(step, depth) for step in one.steps]
-    return fragment("sessions.route", one, told, said, ranking(one.ranking), ranks, steps)
+    return fragment("sessions.route", one, told, said, run_diff.ranking(one.ranking), ranks, steps)
 
 
 def words(text: str) -> Markup:
@@ -74,15 +62,15 @@ def _sides(change: ChangedValue) -> list[Markup]:
     if change.name == "question":
         return [word_diff(str(before), str(after))]
     if isinstance(before, list | tuple) and isinstance(after, list | tuple):
-        return [words(was(change))]
+        return [words(run_diff.was(change))]
     missing = tag("span", "missing", css="dim")
-    return [missing if side is MISSING else join([value(side)]) for side in (before, after)]
+    return [missing if side is run_diff.MISSING else join([run_diff.value(side)]) for side in (before, after)]
 
 
 def _ranks(one: RunRouteDiff, before: Run, after: Run) -> list[tuple[Any, ...]]:
     """Return both top tens side by side: a passage, whether it dropped out, the rank change, a passage."""
-    moved, rows = moves(one.before.hits, one.after.hits, DEPTH), []
-    for first, second in zip_longest(one.before.hits[:DEPTH], one.after.hits[:DEPTH]):
+    moved, rows = moves(one.before.hits, one.after.hits, run_diff.DEPTH), []
+    for first, second in zip_longest(one.before.hits[: run_diff.DEPTH], one.after.hits[: run_diff.DEPTH]):
         sign, css = "", ""
         if second is not None:
             move = moved.of[second.passage.id]
@@ -109,11 +97,11 @@ def _step(step: StepDiff, depth: tuple[dict[int, int], dict[int, int]]) -> tuple
     only = "only in the first" if after is None else "only in the second" if before is None else ""
     origins = [_origin(span) for span in (before, after) if span is not None]
     reuse = f"{origins[0]}, then {origins[1]}" if len(set(origins)) == 2 else ""
-    parts: list[tuple[str, Markup | str]] = [("", words(was(change))) for change in step.inputs]
+    parts: list[tuple[str, Markup | str]] = [("", words(run_diff.was(change))) for change in step.inputs]
     if step.output is not None:
         parts.append(("result", word_changes(_text(step.output.before), _text(step.output.after))))
     if step.hits is not None and not step.hits.same:
-        parts.append(("", f"hits: {ranking(step.hits)}"))
+        parts.append(("", f"hits: {run_diff.ranking(step.hits)}"))
     if step.error is not None:
         parts.append(("error", f"{step.error.before or 'none'} → {step.error.after or 'none'}"))
     return step, at, reuse, only, parts

@@ -47,8 +47,7 @@ def health() -> None:
                 corpora.again(name)
                 st.rerun()
         if any(check.name == "space" and check.state != "ok" for check in rows):
-            act = {"on_click": outcome.act, "args": ("health", _free), **account.needs("settings")}
-            st.button("Free unused space", key="mend_space", **act)
+            outcome.button("Free unused space", "health", _free, "mend_space", **account.needs("settings"))
     show(fragment("settings.checks", [(one, on_page(one.fix or "")) for one in rows], SIGNS))
 
 

@@ -17,14 +17,14 @@ from core.evaluation.tuning.calibrate import NAMES
 from core.evaluation.tuning.threshold_cases import Found
 from core.routes.registry import routes as known_routes
 from ui.app import address, evaluated, routes, say, state
-from ui.app.choice import choice
+from ui.app.choice import choice, number
 from ui.app.markup import cut
 from ui.components import batch_run
 from ui.tune import calibration_view
 from ui.tune.test_split import divided
 
 ROUTE, STEP, OBJECTIVE, WANTED_KEY = "cal_route", "cal_step", "cal_objective", "cal_wanted"
-LEAST_WANTED = 0.01
+LEAST_WANTED, USUAL_WANTED = 0.01, 0.9
 UNITS = {"question": "", "passage": ", passage by passage", "strip": ", piece by piece"}
 FLOORS = {"threshold": "", "strip_floor": "floor · ", "floor": "floor · "}
 
@@ -93,14 +93,12 @@ def _objective() -> tuple[Objective, float | None]:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         named = {one: f"target {one}" if one in WANTED else NAMES[one] for one in OBJECTIVES}
         objective = choice("objective", OBJECTIVE, "Chosen by", named, segmented=True)
-        address.take("wanted", WANTED_KEY, _share)
-        st.session_state.setdefault(WANTED_KEY, 0.9)
-        wanted = None
-        if objective in WANTED:
-            given: Any = {"key": WANTED_KEY, "width": 180, "persist_state": "session"}
-            wanted = st.number_input(f"At least this {objective}", LEAST_WANTED, 1.0, step=0.05, **given)
-    address.keep("wanted", None if wanted is None else f"{wanted:g}")
-    return objective, wanted
+        if objective not in WANTED:
+            address.keep("wanted", None)
+            return objective, None
+        label = f"At least this {objective}"
+        wanted = number("wanted", WANTED_KEY, label, LEAST_WANTED, 1.0, USUAL_WANTED, step=0.05, width=180)
+    return objective, wanted or USUAL_WANTED
 
 
 def _nothing(evaluation: Evaluation, found: Found) -> None:
@@ -139,10 +137,3 @@ def _found_in(name: str, _batch: BatchRun) -> Found:  # noqa: ARG001 - the name 
     quotes = threshold_cases.quoted(state.engine().settings, {"corpus": _batch.corpus, "split": "all"})
     pairs = ((id, result) for id, by in _batch.results.items() for result in by.values())
     return threshold_cases.found(pairs, _batch.labelled, quotes)
-
-
-def _share(text: str) -> float:
-    value = float(text)
-    if not LEAST_WANTED <= value <= 1:
-        raise ValueError(f"wanted {text!r}; give {LEAST_WANTED} to 1")
-    return value

@@ -10,18 +10,8 @@ from markupsafe import Markup
 from core.domain.errors import BadInput
 from core.evaluation.calibration import Objective
 from core.evaluation.experiment_store import Evaluation
-from core.evaluation.tuning.calibrate import (
-    Calibration,
-    about,
-    calibrate,
-    curve,
-    halves,
-    in_words,
-    left_out,
-    note,
-    reliability_in_words,
-    reliable,
-)
+from core.evaluation.tuning import calibrate
+from core.evaluation.tuning.calibrate import Calibration
 from core.evaluation.tuning.saving import setting
 from core.evaluation.tuning.sweep_split import Split
 from core.evaluation.tuning.threshold_cases import Target
@@ -56,20 +46,20 @@ def draw(
 
     def chosen() -> Calibration | str:
         try:
-            return calibrate(target, parts, objective, wanted)
+            return calibrate.calibrate(target, parts, objective, wanted)
         except BadInput as error:
             return str(error)
 
     found: Calibration | str = once(evaluation, "calibrated", *key, objective, wanted, compute=chosen)
-    missing = left_out(target, asked)
+    missing = calibrate.left_out(target, asked)
     if isinstance(found, str):
-        say.caption(f"{about(target)} {missing}")
+        say.caption(f"{calibrate.about(target)} {missing}")
         say.warning(f"{found[0].upper()}{found[1:]}.")
         _curves(target, parts, key, None, evaluation)
         return
-    show(tag("div", tag("p", in_words(found), css="rs-calibrate-told"), css="rs rs-calibrate"))
+    show(tag("div", tag("p", calibrate.in_words(found), css="rs-calibrate-told"), css="rs rs-calibrate"))
     _curves(target, parts, key, found, evaluation)
-    more = " ".join(part for part in (about(target), halves(found), missing) if part)
+    more = " ".join(part for part in (calibrate.about(target), calibrate.halves(found), missing) if part)
     show(tag("div", _table(found), tag("p", more, css="dim"), css="rs rs-calibrate"))
     try:
         setting_ = setting(found.target, found.threshold)
@@ -77,7 +67,7 @@ def draw(
         say.caption(f"{error}.")
         return
     corpus = str(evaluation.spec.get("corpus") or evaluation.labelled.name)
-    why = note(found, evaluation.name)
+    why = calibrate.note(found, evaluation.name)
     preset_saving.offer("cal", setting_, corpus, why, f"{evaluation.name} thresholds")
 
 
@@ -108,16 +98,19 @@ def _curves(
 
     def compute() -> list[Any]:
         parted = (set(part) for part in (parts.chosen_on, parts.held_out))
-        return [curve([one for one in target.cases if one.question in part], target.acts) for part in parted]
+        return [
+            calibrate.curve([one for one in target.cases if one.question in part], target.acts)
+            for part in parted
+        ]
 
     drawn = once(evaluation, "curves", *key, compute=compute)
     marks = {"in use": target.shipped, **({} if found is None else {"chosen": found.threshold})}
-    said = about(target) if found is None else in_words(found)
+    said = calibrate.about(target) if found is None else calibrate.in_words(found)
     figure = calibration_curves(dict(zip(names, drawn, strict=True)), marks, f"threshold of “{target.step}”")
     plot(figure, "cal_curves", f"Precision and recall against the threshold. {said}")
     with st.expander("Are the scores probabilities?"):
-        st.caption(md(reliability_in_words(target)), help=term("calibration"))
-        of_all = reliable(target, target.cases)
+        st.caption(md(calibrate.reliability_in_words(target)), help=term("calibration"))
+        of_all = calibrate.reliable(target, target.cases)
         if of_all is not None:
             by = {f"all {of_all.n:,} cases": of_all}
             plot(reliability_curve(by), "cal_reliability", describe_reliability(by))

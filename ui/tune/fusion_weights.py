@@ -62,8 +62,8 @@ def _fit(evaluation: Evaluation, corpus: str) -> None:
         field: Any = {"width": 260, "max_chars": 80, "help": "Fitting replaces weights of this name"}
         given = st.text_input("Name of the weights", key=NAME, persist_state="session", **field)
         wanted = Wanted(corpus, given.strip(), lists, evaluation.name, None, split)
-        todo: Any = {"on_click": outcome.act, "args": ("fit", lambda: _begin(wanted))}
-        st.button("Fit", key="fit_begin", type="primary", disabled=bool(lacking) or not wanted.name, **todo)
+        off = bool(lacking) or not wanted.name
+        outcome.button("Fit", "fit", lambda: _begin(wanted), "fit_begin", type="primary", disabled=off)
     outcome.draw("fit")
     if running is not None and running.error:
         say.error(f"The fit failed: {running.error}")

@@ -41,8 +41,8 @@ def draw(corpus: str) -> bool:
         name = choice("weights", WEIGHTS, "Weights", names, width=300)
         with st.popover("Delete", key="fit_delete"):
             st.caption("The route then uses the newest remaining weights. Stored runs do not change.")
-            args = (f"fit_deleted:{corpus}", partial(_delete, home, corpus, name))
-            st.button("Delete these weights", key="fit_delete_now", on_click=outcome.act, args=args)
+            place, work = f"fit_deleted:{corpus}", partial(_delete, home, corpus, name)
+            outcome.button("Delete these weights", place, work, "fit_delete_now")
     try:
         found = files.read(home, corpus, name)
     except RouteScopeError as error:

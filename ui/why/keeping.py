@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import streamlit as st
-
 from core.domain.types import Passage, Run
 from core.evaluation.labels import run_labels
 from core.evaluation.labels.pool import store_of
@@ -42,5 +40,4 @@ def _button(run: Run, label: str, key: str, judge: Callable[[Store], Kept]) -> N
         kept = judge(store_of(state.engine()))
         return complaint.saved(kept, f"Saved in label set {kept.set}.")
 
-    given = account.needs("label")
-    st.button(label, key=f"why_{key}", on_click=outcome.act, args=(f"why:{run.id}", work), **given)
+    outcome.button(label, f"why:{run.id}", work, f"why_{key}", **account.needs("label"))
