@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 
 from ui.app.glossary import TERMS, of_metric
-from ui.app.markup import md, tag
+from ui.app.markup import fragment, md, tag
 
 # Relative, so that it holds below any base path; pages are one level deep. It opens in a new tab, because
 # leaving a page loses what was chosen on it.
@@ -27,16 +27,7 @@ def term(key: str, more: str = "") -> str:
 
 def mark(key: str) -> Markup:
     """Return the "?" as HTML."""
-    one = TERMS[key]
-    return tag(
-        "a",
-        "?",
-        css="rs-term",
-        href=address(key),
-        target="_blank",
-        title=one.sentence,
-        aria_label=f"{one.name}, in the Glossary",
-    )
+    return fragment("app.mark", TERMS[key], address(key))
 
 
 def marked(text: object, key: str | None) -> Markup:

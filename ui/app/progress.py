@@ -34,6 +34,15 @@ def follow(job: J | None, text: Callable[[J], str], *, key: str) -> bool:
     return True
 
 
+def ended(job: BackgroundJob | None, what: str, stopped: str) -> bool:
+    """Draw why a job failed, or `stopped` if it was; return whether it did neither, or there is none."""
+    if job is not None and job.error:
+        say.error(f"{what} failed: {job.error}")
+    elif job is not None and job.cancelled:
+        say.caption(stopped)
+    return job is None or not (job.error or job.cancelled)
+
+
 @st.fragment(run_every=POLL_S)
 def _follow(job: BackgroundJob, text: Callable[[], str], key: str) -> None:
     if job.done:

@@ -18,7 +18,7 @@ from core.engine.request import MAX_QUESTION, Request
 from core.routes.registry import routes
 from ui.app import say, state, tour
 from ui.app.answer_style import ANSWERS, BY, ORDERS
-from ui.app.markup import cut, md, show, tag
+from ui.app.markup import cut, fragment, md, show
 from ui.app.routes import by_family, chosen, directory, on_page, title
 from ui.compare import menus
 from ui.components import parameters
@@ -103,8 +103,7 @@ def hello(corpus: str) -> None:
         "Press Ctrl+Enter (⌘+Enter on a Mac), or Run.",
         "Compare the routes: queries, hits, rank changes against the baseline, time and cost.",
     )
-    head = tag("h2", "One question, every retrieval route side by side")
-    show(tag("div", head, tag("ol", *(tag("li", step) for step in steps)), css="rs rs-hello"))
+    show(fragment("app.hello", steps))
     tour.offer()
     if known:
         _sample_buttons(corpus, "hello", columns=2)

@@ -18,7 +18,7 @@ from core.store import Store
 from core.store import presets as saved
 from core.store.presets import Preset
 from ui.app import account, next_run, outcome, say, state
-from ui.app.markup import cut, join, show, tag
+from ui.app.markup import cut, fragment, show
 from ui.app.outcome import Outcome
 from ui.app.routes import also, differing
 from ui.components import metadata
@@ -87,9 +87,8 @@ def _choose(store: Store, found: dict[str, Preset]) -> None:
     short = partial(cut, limit=64)
     name = st.selectbox("Preset", list(found), key=PRESET, format_func=short, persist_state="session")
     preset = found[name]
-    lines = [tag("p", line) for line in preset.note.splitlines() if line.strip()]
     made = f"Saved {preset.changed[:16].replace('T', ' ')} UTC{account.by(store, 'preset saved', name)}."
-    show(tag("div", tag("p", tag("b", in_words(preset))), *lines, tag("p", made, css="dim"), css="rs"))
+    show(fragment("app.preset", preset, in_words(preset), made))
     with st.container(horizontal=True, gap="small"):
         outcome.button("Apply", "named", partial(_apply, preset), "named_apply", type="primary")
         outcome.button("Delete", "named", partial(_delete, store, name), "named_delete")
@@ -143,9 +142,7 @@ def session() -> None:
             st.caption("This session has no turns yet.")
             return
         with st.container(height=min(60 + 40 * len(turns), 280), width=560):
-            heads = [tag("span", f"{turn.number} {turn.role} ", css="dim") for turn in turns]
-            texts = [tag("span", cut(turn.text, 400), dir="auto") for turn in turns]
-            show(join(tag("div", *both) for both in zip(heads, texts, strict=True)))
+            show(fragment("app.turns", turns))
         _forget(store, name, turns)
 
 

@@ -13,7 +13,7 @@ from core.evaluation.finding import count
 from ui.app import say
 from ui.app.choice import choice
 from ui.app.evaluated import to_sessions
-from ui.app.markup import cut, join, md, show, tag
+from ui.app.markup import cut, fragment, md, show
 from ui.components import tables
 
 SIDES = {"broken": "Broken", "fixed": "Fixed"}
@@ -64,9 +64,7 @@ def _detail(question: QuestionDiff, key: str, runs: Mapping[str, Evaluation | No
     facts += [] if question.status == ("ok", "ok") else [" then ".join(question.status)]
     moved = [f"Lost: {passage_change(one)}" for one in question.lost]
     moved += [f"Gained: {passage_change(one)}" for one in question.gained]
-    lines = [tag("div", tag("b", question.text), dir="auto"), tag("div", join(facts, " · "), css="dim")]
-    lines += [tag("div", line, dir="auto") for line in (*moved, *displacements(question))]
-    show(tag("div", *lines, css="rs rs-evaluate-question"))
+    show(fragment("evaluate.changed", question, facts, [*moved, *displacements(question)]))
     passage = question.decisive
     with st.container(horizontal=True, vertical_alignment="center"):
         for place, (name, evaluation) in enumerate(runs.items()):

@@ -17,6 +17,7 @@ from ui.app import corpora, say, state, workers
 from ui.app.help_mark import term
 from ui.app.markup import md
 from ui.app.plot import plot
+from ui.app.progress import ended
 from ui.app.routes import on_page
 from ui.charts.percentiles import describe_lengths, length_ranges
 from ui.components import tables
@@ -84,10 +85,7 @@ def _make(source: Source, outdated: Sequence[str]) -> None:
     if job is not None and not job.done:
         say.info(f"Indexing chunkings of {source.name}. Progress and Stop are in the sidebar.")
         return
-    if job is not None and job.error:
-        say.error(f"Indexing failed: {job.error}")
-    if job is not None and job.cancelled:
-        st.caption("Indexing was stopped. Finished chunkings and the embeddings made so far are kept.")
+    ended(job, "Indexing", "Indexing was stopped. Finished chunkings and embeddings made so far are kept.")
     there = {variants.key_of(name) for name in catalogue.indexed_variants(source.name, settings)}
     there.add(source.chunking.key)
     readings: list[str] = []

@@ -50,9 +50,6 @@ def values(look: Look) -> ByRoute:
 def decided(look: Look) -> Decision:
     """Return the decision in the metric looked at, without limits on time and cost."""
     one = look.evaluation
+    found = of_figures(look.figures, one.name, evaluation=one)
     key = "decision", look.metric, look.baseline
-
-    def compute() -> Decision:
-        return decide(of_figures(look.figures, one.name, evaluation=one), Criteria(look.metric))
-
-    return once(one, *key, compute=compute)
+    return once(one, *key, compute=lambda: decide(found, Criteria(look.metric)))

@@ -8,15 +8,15 @@ from typing import Any
 import streamlit as st
 
 from core.analysis.what_if.fusion import ReplayedFusion
-from core.domain.errors import BadInput
 from core.domain.format import between, number
 from core.domain.types import RouteResult, Run
+from core.engine.request import settled
 from core.evaluation.finding import Finding, listed, sentence
 from core.evaluation.tuning.batch_run import Base, BatchRun, after, base, compare
 from core.routes.registry import routes
 from ui.app import address, say
 from ui.app.choice import choice
-from ui.app.markup import cut, fragment, md, show
+from ui.app.markup import fragment, md, show
 from ui.components import batch_run
 
 SPLIT = "fusion_split"
@@ -28,7 +28,8 @@ def draw(
 ) -> None:
     """Draw the effect of the changes on the labelled questions."""
     st.markdown("##### Effect on all labelled questions")
-    survey = batch_run.batch_ran(run.corpus, result, _settled(result), "fusion_survey")
+    parameters, _ = settled(routes()[result.route], result.parameters)  # those that this version has
+    survey = batch_run.batch_ran(run.corpus, result, parameters, "fusion_survey")
     if survey is None:
         return
     if survey.fingerprint != run.fingerprint:
@@ -42,18 +43,6 @@ def draw(
         return
     _effect(compare(found.before, after(found, result.route, changes, ids)), changes)
     say.caption(_counted(found, ids, moved, ranks=ranks))
-
-
-def _settled(result: RouteResult) -> dict[str, Any]:
-    """Return the run's parameters that this version has."""
-    route = routes()[result.route]
-    known: dict[str, Any] = {}
-    for name, value in result.parameters.items():
-        try:
-            known |= {name: route.settle({name: value})[name]}
-        except BadInput:
-            continue
-    return known
 
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the fused lists of all questions")
@@ -90,16 +79,12 @@ def _effect(compared: Sequence[Finding], changes: Mapping[str, Any]) -> None:
 
 def _counted(found: Base, ids: Sequence[str], moved: Sequence[str], *, ranks: bool) -> str:
     """Describe which questions the figures cover."""
-    sentences = [f"{len(ids)} labelled questions, the same before and after. Intervals: t+1, 95%."]
-    if not ranks:
-        sentences.append(
-            "The figures measure this step's list. Later steps reorder it for the route's final ranking."
-        )
-    if len(moved) < len(ids):
-        sentences.append(f"{len(ids) - len(moved)} did not use this step and count unchanged.")
-    if found.failed:
-        sentences.append(f"{found.failed} failed and do not count.")
-    if found.unlabelled:
-        whole = len(found.survey.labelled.questions)
-        sentences.append(f"{found.unlabelled} of {whole} have no relevant passage and do not count.")
-    return cut(" ".join(sentences), 600)
+    whole, same = len(found.survey.labelled.questions), len(ids) - len(moved)
+    sentences = {
+        f"{len(ids)} labelled questions, the same before and after. Intervals: t+1, 95%.": True,
+        "The figures measure this step's list. Later steps reorder it for the final ranking.": not ranks,
+        f"{same} did not use this step and count unchanged.": same,
+        f"{found.failed} failed and do not count.": found.failed,
+        f"{found.unlabelled} of {whole} have no relevant passage and do not count.": found.unlabelled,
+    }
+    return " ".join(text for text, holds in sentences.items() if holds)

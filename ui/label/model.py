@@ -14,7 +14,7 @@ from ui.app import address, say, state
 from ui.app.help_mark import term
 from ui.app.markup import cut, fragment, show, tag
 from ui.app.plot import plot
-from ui.app.progress import follow
+from ui.app.progress import ended, follow
 from ui.charts.heatmaps import confusion
 from ui.label.desk import attempt
 
@@ -71,13 +71,9 @@ def judge(desk: Desk) -> None:
     one = measure.under_way(engine, OF, name)
     if follow(one, "{0.finished:,} of {0.total:,} passages judged".format, key="label_judge_stop"):
         return
-    if one is not None and one.error:
-        say.error(f"Measuring the judge failed: {one.error}")
-    elif one is not None and one.cancelled:
-        say.caption(
-            f"Stopped after {one.finished:,} passages. Their replies are saved: measure again to go on."
-        )
-    elif one is not None and one.unscored:
+    judged = one.finished if one is not None else 0
+    stopped = f"Stopped after {judged:,} passages. Their replies are saved: measure again to go on."
+    if ended(one, "Measuring the judge", stopped) and one is not None and one.unscored:
         say.warning(f"{one.unscored:,} passages got no score: {cut(one.why, 200)}")
     record, model = None, engine.llm().model
     with say.errors():

@@ -12,7 +12,6 @@ from core.analysis.presentation import arranged, found, headline
 from core.analysis.run_view import worked
 from core.corpus.catalogue import current_fingerprint
 from core.domain.errors import RouteScopeError
-from core.domain.format import milliseconds
 from core.domain.once import Recent
 from core.domain.relevance import relevant
 from core.domain.types import Query, Run
@@ -22,7 +21,7 @@ from core.routes.registry import routes
 from core.store.playlists import PlaylistEntry
 from ui.app import account, redraw, say, state
 from ui.app.data import DATA
-from ui.app.markup import show, tag
+from ui.app.markup import fragment, show, tag
 from ui.components.gold import gold_grades
 from ui.components.grid import View, grid
 
@@ -41,8 +40,7 @@ def play(entries: Sequence[PlaylistEntry]) -> None:
     st.html(DATA / "slide.css")
     _controls(at, len(entries))
     entry = entries[at]
-    said = [tag("div", turn.role, ": ", turn.text, css="dim", dir="auto") for turn in entry.history]
-    show(tag("div", *said, tag("h2", entry.question, dir="auto"), css="rs rs-slide"))
+    show(fragment("app.slide", entry.history, entry.question))
     try:
         run, job = _run(entry)
     except RouteScopeError as error:
@@ -128,19 +126,8 @@ def _wait(job: Job) -> None:
 
 def _result(run: Run, entry: PlaylistEntry, *, stored: bool) -> None:
     gold = gold_grades(run)
-    lines = [tag("p", headline(run, gold, DEPTH), css="rs-headline")]
-    if entry.note:
-        lines.append(tag("p", entry.note, css="dim", dir="auto"))
-    if relevant(gold):
-        of = len(relevant(gold))
-        rows = []
-        for one in found(run, gold, DEPTH):
-            best = f"first at rank {one.best}" if one.best else "none found"
-            cells = [(one.result.title, "who"), (f"{one.in_top} of {of}", "num"), (best, "dim")]
-            cells.append((milliseconds(one.result.ms), "dim num"))
-            rows.append(tag("div", *(tag("span", text, css=css) for text, css in cells), css="rs-score"))
-        lines.append(tag("div", *rows, css="rs-scores"))
-    show(tag("div", *lines, css="rs rs-slide"))
+    told, of = headline(run, gold, DEPTH), len(relevant(gold))
+    show(fragment("app.shown", told, entry.note, found(run, gold, DEPTH), of))
     ordered = arranged(run, gold, DEPTH)
     ordered = replace(ordered, results=tuple(worked(ordered)[:COLUMNS]))
     show(tag("div", grid(ordered, View(None, 3, "M", gold)), css="rs-big"))

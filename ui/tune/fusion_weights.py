@@ -15,7 +15,7 @@ from core.evaluation.tuning.sweep_split import ALL, TEST
 from ui.app import address, outcome, say, state
 from ui.app.choice import choice
 from ui.app.markup import md
-from ui.app.progress import follow
+from ui.app.progress import ended, follow
 from ui.app.routes import on_page
 from ui.tune import fusion_weights_view
 from ui.tune.test_split import divided
@@ -65,10 +65,7 @@ def _fit(evaluation: Evaluation, corpus: str) -> None:
         off = bool(lacking) or not wanted.name
         outcome.button("Fit", "fit", lambda: _begin(wanted), "fit_begin", type="primary", disabled=off)
     outcome.draw("fit")
-    if running is not None and running.error:
-        say.error(f"The fit failed: {running.error}")
-    elif running is not None and running.cancelled:
-        st.caption("The fit was stopped. No weights were saved.")
+    ended(running, "The fit", "The fit was stopped. No weights were saved.")
 
 
 def _stage(running: Fitting) -> str:

@@ -11,7 +11,7 @@ from core.evaluation.tuning.sweep import Running, Todo
 from core.evaluation.tuning.sweep_grid import shown
 from ui.app import say, state, workers
 from ui.app.markup import cut
-from ui.app.progress import follow
+from ui.app.progress import ended, follow
 from ui.app.routes import on_page
 
 AUTOMATIC_S = 10.0  # seconds: a run that calls no model and takes no longer starts by itself
@@ -23,10 +23,8 @@ def draw(running: Running, todo: Todo) -> None:
     if not running.done:
         _follow(running)
         return
-    if running.error:
-        say.error(f"The run failed: {running.error}")
-    elif running.cancelled:
-        st.caption(f"Stopped after {running.finished} of {running.total} questions; their results are saved.")
+    asked = f"{running.finished} of {running.total} questions"
+    ended(running, "The run", f"Stopped after {asked}; their results are saved.")
     for message, times in sorted(running.errors.items(), key=lambda item: -item[1])[:3]:
         say.warning(f"{times} questions failed: {cut(message, 200)}")
     if not todo:
