@@ -29,10 +29,7 @@ def page() -> None:
 
 
 def _list() -> None:
-    store = state.engine().store
-    if store is None:
-        st.info("Runs are not stored here, so there is no list.")
-        return
+    store = state.store()
     outcome.draw(PLACE, "undo")
     if store.count() == 0:
         st.subheader("No runs yet", anchor=False)

@@ -102,9 +102,9 @@ def key() -> str:
     return people.current().account
 
 
-def by(store: Store | None, deed: str, about: str) -> str:
+def by(store: Store, deed: str, about: str) -> str:
     """Return " by NAME", who did something first; "" if that is not recorded."""
-    who = store.maker(deed, about) if store is not None and people.current().account else ""
+    who = store.maker(deed, about) if people.current().account else ""
     return f" by {who}" if who else ""
 
 

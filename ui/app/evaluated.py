@@ -126,10 +126,7 @@ def to_sessions(evaluation: Evaluation, question: str, run: str = "") -> str:
 
     Raises BadInput if the evaluation saved no run of the question.
     """
-    store = state.engine().store
-    if store is None:
-        raise BadInput("runs are not stored here, so none can be opened")
-    id = run or evaluation.run_id(question)
+    store, id = state.store(), run or evaluation.run_id(question)
     try:
         store.load(id)
     except BadInput:

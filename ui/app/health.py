@@ -35,6 +35,5 @@ def summary() -> None:
 
 def trouble() -> None:
     """Draw the store's warnings."""
-    store = state.engine().store
-    for warning in store.warnings if store is not None else ["runs are not stored here"]:
+    for warning in state.store().warnings:
         st.warning(md(warning))

@@ -103,8 +103,7 @@ def ask() -> None:
 
 
 def _recent() -> dict[str, SessionRow]:
-    store = state.engine().store
-    return {row.id: row for row in store.sessions(limit=RECENT)} if store is not None else {}
+    return {row.id: row for row in state.store().sessions(limit=RECENT)}
 
 
 def _choose(rows: Mapping[str, SessionRow], run: Run | None = None) -> None:

@@ -6,11 +6,13 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from core.domain.background_job import owner
+from core.domain.errors import Unavailable
 from core.domain.types import AnswerStyle, Query, Run, Turn
 from core.engine import engine as engine_module
 from core.engine.engine import Engine
 from core.engine.job import Job
 from core.engine.request import Request
+from core.store import Store
 
 QUESTION = "question"
 CORPUS = "corpus"
@@ -37,6 +39,14 @@ def engine() -> Engine:
     """Return the engine that all sessions share; what is started with it belongs to this session."""
     owner.set(session_id())
     return engine_module.shared_engine()
+
+
+def store() -> Store:
+    """Return the store that all sessions share."""
+    found = engine().store
+    if found is None:  # the shared engine has one
+        raise Unavailable("runs are not stored here")
+    return found
 
 
 def session_id() -> str:

@@ -70,9 +70,7 @@ def filters(corpus: str, run: Run | None) -> None:
 
 def presets(corpus: str) -> None:
     """Draw the presets saved for `corpus`."""
-    store = state.engine().store
-    if store is None:
-        return
+    store = state.store()
     if found := {one.name: one for one in saved.every(store, corpus)}:
         _choose(store, found)
     else:
@@ -128,13 +126,10 @@ def _delete(store: Store, name: str) -> Outcome:
 
 def session() -> None:
     """Draw the session's name, what it remembers, and a way to delete that."""
-    name, store = state.session(), state.engine().store
+    name, store = state.session(), state.store()
     box: dict[str, Any] = {"max_chars": 80, "width": 560, "placeholder": "No session", "help": SESSION_HELP}
     st.text_input("Session", key=state.SESSION, persist_state="session", **box)
     if not name:
-        return
-    if store is None:
-        st.caption("Runs are not stored here, so a session cannot be stored either.")
         return
     with say.errors():
         turns = store.recall(name)

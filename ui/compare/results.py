@@ -20,7 +20,6 @@ from core.domain.types import Run
 from core.engine.job import Job
 from core.engine.request import FILTERS, Request, texts
 from core.evaluation.labels import run_labels
-from core.evaluation.labels.pool import store_of
 from ui.app import address, link, opened, opening, redraw, say, scripts, state
 from ui.app.markup import EMPTY, md, show, tag
 from ui.app.picked import PASSAGE
@@ -96,7 +95,7 @@ def pressed(run: Run, told: str) -> None:
     if deed == "passage":
         st.session_state[PASSAGE] = ids[int(number)]
     elif deed == "grade" and grade.isdecimal():
-        run_labels.grade(store_of(state.engine()), run, ids[int(number)], complaint.who(), int(grade))
+        run_labels.grade(state.store(), run, ids[int(number)], complaint.who(), int(grade))
 
 
 def _status(run: Run, waiting: Sequence[Waiting], doing: str) -> None:

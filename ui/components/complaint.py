@@ -16,7 +16,6 @@ from core.domain.types import Passage, Run
 from core.evaluation.dataset import FAILURES
 from core.evaluation.gold import DEPTH, suggested
 from core.evaluation.labels import run_labels
-from core.evaluation.labels.pool import store_of
 from core.evaluation.labels.run_labels import Kept, Report
 from ui.app import opening, outcome, picked, say, state
 from ui.app.help_mark import term
@@ -43,7 +42,7 @@ def popover(
     """
     shown = {one.route: [hit.passage.id for hit in one.hits[:DEPTH]] for one in run.results}
     routes = list(shown)
-    if not routes or state.engine().store is None:
+    if not routes:
         return
     best = next(iter(relevant(gold)), None) if any(grade > 0 for grade in gold.values()) else None
     wanted = wanted or (run.passages.get(best) if best else None)
@@ -123,7 +122,7 @@ def who() -> str:
 
 
 def _save(name: str, report: Report) -> Outcome:
-    kept = run_labels.report(store_of(state.engine()), name, report)
+    kept = run_labels.report(state.store(), name, report)
     if not people.current().account:
         st.session_state[WHO] = report.who
     return saved(kept, kept.in_words())
@@ -133,7 +132,7 @@ def saved(kept: Kept, text: str) -> Outcome:
     """Return the outcome of storing a judgement of a run: `text`, its Undo and its label set."""
 
     def undo() -> Outcome:
-        run_labels.undo(store_of(state.engine()), kept)
+        run_labels.undo(state.store(), kept)
         return Outcome(f"Taken back from {kept.set}.")
 
     return Outcome(text, None if kept.again else undo, ("label.py", "Open on Label", {"set": kept.set}))

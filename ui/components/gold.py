@@ -27,9 +27,9 @@ def gold_of(run: Run) -> Gold:
         if now.state not in ("ready", "stale") or now.fingerprint is None:
             return Gold()
         opening.wait_for(run.corpus)
-        made = sets(engine.store) if engine.store is not None else ()
-        own = [one.name for one in made if base_of(one.corpus) == base_of(run.corpus)]
-        versions = [(name, *version_of(engine.store, name)) for name in own if engine.store is not None]
+        store = state.store()
+        own = [one.name for one in sets(store) if base_of(one.corpus) == base_of(run.corpus)]
+        versions = [(name, *version_of(store, name)) for name in own]
         asked = run.query.text, [(turn.role, turn.text) for turn in run.query.history]
         return _gold(run, (str(engine.settings.home), run.corpus, now.fingerprint, asked, versions))
     except RouteScopeError:

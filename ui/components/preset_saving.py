@@ -21,10 +21,7 @@ def offer(key: str, chosen: Setting, corpus: str, note: str, usual: str) -> None
 
     `usual` is the name if the corpus has no preset yet; `key` separates several places that save.
     """
-    store = state.engine().store
-    if store is None:
-        st.caption("Runs are not stored here, so you cannot save a preset.")
-        return
+    store = state.store()
     known = [one.name for one in presets.every(store, corpus)]
     st.session_state.setdefault(f"{key}_name", known[0] if known else cut(usual, 64))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=f"{key}_save_row"):

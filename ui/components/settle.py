@@ -6,7 +6,6 @@ import streamlit as st
 
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.labels import label_next
-from core.evaluation.labels.pool import store_of
 from ui.app import say, state
 from ui.app.help_mark import term
 from ui.app.routes import title
@@ -31,6 +30,6 @@ def button(evaluation: Evaluation | None, pair: tuple[str, str] | None, key: str
     with say.errors():
         with st.spinner("Preparing the queue"):
             corpus = engine.corpus(str(evaluation.spec["corpus"]))
-            name, _ = label_next.begin(store_of(engine), evaluation, route, other, corpus)
+            name, _ = label_next.begin(state.store(), evaluation, route, other, corpus)
         order = label_next.ORDER.join((evaluation.name, route, other))
         st.switch_page("label.py", query_params={"set": name, "order": order})

@@ -27,8 +27,8 @@ def words(row: SessionRow) -> str:
 
 def draw(run_id: str) -> None:
     """Draw who sees a finished run, with Share or Make private for its maker; nothing without a login."""
-    store, me = state.engine().store, people.current().account
-    if store is None or not me:
+    store, me = state.store(), people.current().account
+    if not me:
         return
     outcome.draw(PLACE)
     with suppress(RouteScopeError):  # not stored yet, or not at all

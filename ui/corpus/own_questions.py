@@ -40,7 +40,7 @@ def offer() -> None:
 
 def draw(corpus: str) -> None:
     """Draw the next step: the questions, their run, or the map with the passages to grade."""
-    store = pool.store_of(state.engine())
+    store = state.store()
     own = [one.name for one in desks.sets(store) if base_of(one.corpus) == base_of(corpus)]
     options = [*sorted(own, key=lambda name: name != _usual(corpus)), NEW]
     if st.session_state.get(SET) not in options:
@@ -114,7 +114,7 @@ def _write(corpus: str, name: str, count: int) -> None:
 
 def _begin(corpus: str, name: str, asked: Sequence[Question]) -> None:
     with say.errors(st.toast):
-        desks.create(pool.store_of(state.engine()), name, corpus, asked)
+        desks.create(state.store(), name, corpus, asked)
         st.session_state[SET] = name
         _run(name)
 
@@ -179,12 +179,12 @@ def _grade(desk: Desk) -> None:
 def _judge(name: str, pair: Pair, grade: int) -> None:
     told = Judgement(*pair, complaint.who(), "person", "grade", grade)
     with say.errors(st.toast):
-        desks.judge(pool.store_of(state.engine()), name, told)
+        desks.judge(state.store(), name, told)
 
 
 def _undo(name: str) -> None:
     with say.errors(st.toast):
-        desks.undo(pool.store_of(state.engine()), name, complaint.who())
+        desks.undo(state.store(), name, complaint.who())
 
 
 def _decision(corpus: str, name: str, found: route_map.Rankings) -> None:
@@ -193,7 +193,7 @@ def _decision(corpus: str, name: str, found: route_map.Rankings) -> None:
     opening.wait_for(corpus)
     engine = state.engine()
     try:
-        verdict = route_map.decision(pool.store_of(engine), name, engine.corpus(corpus), found, title)
+        verdict = route_map.decision(state.store(), name, engine.corpus(corpus), found, title)
     except RouteScopeError:
         st.caption("Grade passages first: without a grade, nothing shows which route is better.")
         return

@@ -54,7 +54,7 @@ def form() -> None:
     if not names:
         st.info("No corpus is indexed yet. Build one in the sidebar first.")
         return
-    made = {one.name: one for one in desk.sets(engine.store)} if engine.store is not None else {}
+    made = {one.name: one for one in desk.sets(state.store())}
     address.take("labels", "ev_asked", made.__getitem__)
     if asked := st.session_state.pop("ev_asked", None):
         st.session_state["ev_questions"], st.session_state["ev_corpus"] = asked.name, asked.corpus
@@ -127,9 +127,7 @@ def _kinds(corpus: str, labels: str | None, home: str) -> Kinds:  # noqa: ARG001
         origin = catalogue.source(corpus, settings=engine.settings, known_only=True)
         found: dataset.Found = sets.read(origin.name, origin.path, split="all")
     else:
-        if engine.store is None:
-            return {ALL: Counter()}
-        found, _ = labelled_set(engine.store, labels, engine.corpus(corpus), split="all")
+        found, _ = labelled_set(state.store(), labels, engine.corpus(corpus), split="all")
     kinds = _counted(found)
     if labels is None and kinds.keys() == {ALL}:  # in a BEIR folder a split is a file of judgements
         for split in SPLITS:
@@ -243,8 +241,7 @@ def _begin(spec: Spec, count: int) -> None:
 
 def _describe_spec(spec: Spec, count: int) -> str:
     """Estimate the duration from earlier runs."""
-    store = state.engine().store
-    newest = store.sessions(limit=1, corpus=spec.corpus) if store is not None else []
+    newest = state.store().sessions(limit=1, corpus=spec.corpus)
     times = _times(spec.corpus, f"{newest[0].id} {account.key()}", newest[0].status) if newest else []
     history = background.medians(times, answered=spec.answers)
     seconds, unknown = background.estimate(history, spec.routes, count * spec.repeats)
@@ -260,5 +257,4 @@ def _describe_spec(spec: Spec, count: int) -> str:
 
 @st.cache_data(max_entries=8, ttl=300, show_spinner="Reading the times of earlier runs")
 def _times(corpus: str, newest: str, status: str) -> list[Latency]:  # noqa: ARG001 - of the cache's key
-    store = state.engine().store
-    return [] if store is None else by_route(store.traces(corpus).results.values())
+    return by_route(state.store().traces(corpus).results.values())

@@ -71,14 +71,13 @@ def how(spec: Spec, corpus: str) -> Spec:
 
 def _parameters(place: Any, spec: Spec, corpus: str) -> tuple[dict[str, dict[str, Any]], float | None]:
     """Draw the choice of parameters; return them by route, with the evidence that a preset requires."""
-    store = state.engine().store
     given: Mapping[str, Any] = st.session_state.get(state.PARAMETERS) or {}
     compared = {name: dict(values) for name, values in given.items() if values and name in spec.routes}
     found: dict[str, tuple[str, Mapping[str, Mapping[str, Any]], float | None]]
     found = {"defaults": ("defaults", {}, None)}
     if turned := sum(map(len, compared.values())):
         found["compare"] = f"as chosen on Compare ({turned} changed)", compared, None
-    for preset in presets.every(store, corpus) if store is not None else ():
+    for preset in presets.every(state.store(), corpus):
         found[f"preset:{preset.name}"] = f"preset “{preset.name}”", preset.parameters, preset.evidence
     labels = {name: label for name, (label, *_) in found.items()}
     chosen = select(place, "parameters", "Parameters", labels, width=280)

@@ -137,7 +137,7 @@ def _facts(one: Entry, evaluation: Evaluation) -> str:
         for route, given in spec["parameters"].items()
         for key, value in given.items()
     )
-    by = account.by(state.engine().store, "evaluation begun", one.name)
+    by = account.by(state.store(), "evaluation begun", one.name)
     sample = figures.get("sample") or {}
     parts = [
         f"Corpus {one.corpus}",

@@ -81,7 +81,7 @@ def _stored(run: Run, result: RouteResult, grading: Recorded[Grading]) -> Graded
         "This page counts stored runs only; an evaluation measures all questions."
     )
     evaluated.begin("Evaluate this route", "threshold_evaluate", [route])
-    rows = engine.store.sessions(corpus=run.corpus, limit=1) if engine.store is not None else []
+    rows = state.store().sessions(corpus=run.corpus, limit=1)
     newest, by = f"{rows[0].id} {account.key()}" if rows else "", grading.output.evaluator
     key = ("stored runs", str(engine.settings.home), run.corpus, run.fingerprint, route, by, newest, run.id)
     results = evaluated.remember(key, lambda: _runs(run, route, by, labelled))
@@ -91,9 +91,8 @@ def _stored(run: Run, result: RouteResult, grading: Recorded[Grading]) -> Graded
 def _runs(run: Run, route: str, evaluator: str, labelled: LabelledSet) -> dict[str, RouteResult]:
     """Return each labelled question's newest stored result on this corpus state that `evaluator` graded."""
     engine, ids = state.engine(), {one.query: one.id for one in labelled.questions}
-    rows = engine.store.sessions(corpus=run.corpus, limit=STORED_RUNS) if engine.store is not None else []
     found: dict[str, RouteResult] = {}
-    for row in rows:
+    for row in state.store().sessions(corpus=run.corpus, limit=STORED_RUNS):
         if route in row.routes and (one := engine.run(row.id)).fingerprint == run.fingerprint:
             for result in one.results:
                 by = {step.output.evaluator for step in gradings(result)}

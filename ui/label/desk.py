@@ -13,8 +13,6 @@ from core.domain.errors import RouteScopeError
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import label_next, settled
 from core.evaluation.labels.desk import Desk, caught_up
-from core.evaluation.labels.pool import store_of
-from core.store import Store
 from core.store.labels import Pair
 from ui.app import address, evaluated, say, state
 from ui.components.complaint import ME, WHO, who
@@ -23,11 +21,6 @@ SET = "label_set"
 ORDER = "label_order"  # the evaluation and the two routes whose order the labels are to settle
 EFFORT = "label_effort"  # minutes that the annotator has, 0 for no limit
 USUAL_S = 6.0  # seconds a grade until those of the annotator are known
-
-
-def store() -> Store:
-    """Return the store of the labels. Raises Unavailable if sessions are not stored."""
-    return store_of(state.engine())
 
 
 def choose_annotator() -> None:
@@ -100,7 +93,7 @@ def opened() -> OpenSet:
 
 def held(name: str) -> OpenSet:
     """Return a set in its current state; questions and passages are read again only if they changed."""
-    labels = store()
+    labels = state.store()
     set_, created, judged, *pool = desks.version(labels, name)
     found = _held(str(labels.path), name, (set_, created, *pool))
     if judged > (found.desk.judgements[-1].number if found.desk.judgements else 0):
@@ -110,7 +103,7 @@ def held(name: str) -> OpenSet:
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the label set")
 def _held(path: str, name: str, version: tuple[Any, ...]) -> OpenSet:  # noqa: ARG001 - the cache key
-    return OpenSet(desks.load(store(), name))
+    return OpenSet(desks.load(state.store(), name))
 
 
 def attempt(change: Any) -> bool:

@@ -19,7 +19,7 @@ from ui.app.names import named
 from ui.app.outcome import Outcome
 from ui.app.progress import follow
 from ui.components.complaint import who as annotator
-from ui.label.desk import attempt, store
+from ui.label.desk import attempt
 from ui.label.keys import button
 
 AT = "generated_at"  # the id of the question that is shown
@@ -38,7 +38,7 @@ def draw(desk: Desk) -> None:
     if account.notice("edit"):
         _make(desk)
     outcome.draw(PLACE, "generated_undo", "u")
-    found = label_set.questions(store(), desk.set.name)
+    found = label_set.questions(state.store(), desk.set.name)
     if not found:
         st.info("This set has no generated questions yet. Write some above, or add a file of them.")
         return
@@ -78,7 +78,7 @@ def _add(desk: Desk, content: bytes) -> Outcome:
         path = Path(folder) / "questions.jsonl"
         path.write_bytes(content)
         lines = question_file.read(path)
-    new = label_set.add(store(), desk.set.name, state.engine().corpus(desk.set.corpus), lines)
+    new = label_set.add(state.store(), desk.set.name, state.engine().corpus(desk.set.corpus), lines)
     return Outcome(f"{new} of {len(lines)} questions were new and are in the set.")
 
 
@@ -146,12 +146,12 @@ def _decide(desk: Desk, listed: list[Question], at: int, to: State) -> None:
     text = str(st.session_state.get(f"{TEXT}:{before.id}") or "") if to == "accepted" else ""
 
     def work() -> Outcome:
-        now = label_set.decide(store(), name, before, to, annotator(), text)
+        now = label_set.decide(state.store(), name, before, to, annotator(), text)
         _go(listed, at + 1)
         return Outcome(f"{to.capitalize()}: {now.query.text}", partial(undo, now))
 
     def undo(now: Question) -> None:
-        label_set.decide(store(), name, now, _state(before), annotator(), before.query.text)
+        label_set.decide(state.store(), name, now, _state(before), annotator(), before.query.text)
         _go([before], 0)
 
     outcome.act(PLACE, work)

@@ -10,9 +10,9 @@ import streamlit as st
 from core.domain.errors import RouteScopeError
 from core.evaluation.labels import desk as desks
 from core.store.labels import GRADES, Judgement, Pair
-from ui.app import account
+from ui.app import account, state
 from ui.app.markup import cut, show, tag
-from ui.label.desk import SET, store
+from ui.label.desk import SET
 
 KEYS = {0: "a", 1: "s", 2: "d", 3: "f"}  # the home row
 SHORT = {0: "not relevant", 1: "background", 2: "partial answer", 3: "answers"}
@@ -81,7 +81,7 @@ def note(key: str, given: Judgement | None, what: str = "Note") -> None:
 def save(judgement: Judgement, about: str = "", failed: str = "Not saved") -> bool:
     """Save a judgement and remember the outcome for `outcome`; return whether the store has it."""
     try:
-        desks.judge(store(), st.session_state[SET], judgement)
+        desks.judge(state.store(), st.session_state[SET], judgement)
     except RouteScopeError as error:
         st.session_state[OUTCOME] = ("bad", f"{failed}: {error}")
         return False

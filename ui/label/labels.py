@@ -22,7 +22,6 @@ from ui.app.outcome import Outcome
 from ui.app.routes import on_page
 from ui.components import tables
 from ui.components.download import download
-from ui.label.desk import store
 from ui.label.keys import SHORT
 
 FILTER = "label_shown"  # which lines
@@ -47,7 +46,7 @@ def draw(desk: Desk) -> None:
     """Draw the labels with their origin, their state in the corpus, and the files."""
     outcome.draw(PLACE)
     opening.wait_for(desk.set.corpus)
-    labels, settings = store(), state.engine().settings
+    labels, settings = state.store(), state.engine().settings
     fingerprint = current_fingerprint(desk.set.corpus, settings=settings)
     version = (str(labels.path), *desks.version(labels, desk.set.name), fingerprint)
     found, counts, lacking = _lines(desk, version)
@@ -151,9 +150,9 @@ def take(desk: Desk, file: str, content: bytes, who: str) -> Outcome:
     imported then.
     """
     if file.lower().endswith(".csv"):
-        found = exchange.import_table(store(), desk.set.name, content, file, who)
+        found = exchange.import_table(state.store(), desk.set.name, content, file, who)
     else:
         corpus = state.engine().corpus(desk.set.corpus)
-        found = exchange.import_qrels(store(), desk.set.name, content, file, who, corpus)
+        found = exchange.import_qrels(state.store(), desk.set.name, content, file, who, corpus)
     added = f"{found.added:,} judgements imported from {file}; {found.known:,} existed already"
     return Outcome(f"{added}; {found.passages:,} passages added to the pool.")

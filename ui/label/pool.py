@@ -20,7 +20,7 @@ from ui.app.outcome import Outcome
 from ui.app.progress import follow
 from ui.app.routes import by_family, title
 from ui.components import tables
-from ui.label.desk import attempt, store
+from ui.label.desk import attempt
 
 SESSIONS = "stored sessions that asked these questions"
 PLACE = "label_pool"  # of the outcome of the last import
@@ -108,7 +108,7 @@ def _ended(one: Pooling) -> None:
 def _found_before(desk: Desk) -> None:
     """Draw the choice of passages from stored sessions or a saved evaluation; no route is rerun."""
     origins = list(experiment_store.names(state.engine().settings))
-    if store().count(corpus=desk.set.corpus):
+    if state.store().count(corpus=desk.set.corpus):
         origins.insert(0, SESSIONS)
     if not origins:
         return
@@ -127,11 +127,11 @@ def _take(desk: Desk, origin: str, depth: int) -> Outcome:
     """Add the first `depth` passages of each question of stored sessions or an evaluation."""
     name, others = desk.set.name, "questions of the evaluation are not in this set"
     if origin == SESSIONS:
-        added = pool.from_sessions(store(), name, depth=depth)
+        added = pool.from_sessions(state.store(), name, depth=depth)
         others = "runs were skipped because their conversation history differs"
     else:
         corpus = state.engine().corpus(desk.set.corpus)
-        added = pool.from_evaluation(store(), name, reopened(origin), corpus, depth=depth)
+        added = pool.from_evaluation(state.store(), name, reopened(origin), corpus, depth=depth)
     told = f"{added.new:,} new passages for {added.questions} questions of the set."
     told += f" {added.others} {others}." if added.others else ""
     missing = f" {added.missing} hits were skipped because their text no longer exists."

@@ -13,7 +13,7 @@ from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.label_next import onward
 from core.evaluation.verdict import MIN_QUESTIONS
 from core.store.labels import Judgement, Kind, Pair
-from ui.app import account, address, evaluated, say
+from ui.app import account, address, evaluated, say, state
 from ui.app.choice import choice
 from ui.app.markup import cut, fragment, show, tag
 from ui.app.names import named
@@ -21,7 +21,7 @@ from ui.app.routes import title
 from ui.components import tables
 from ui.components.complaint import who as annotator
 from ui.label import keys, model, sets
-from ui.label.desk import EFFORT, ORDER, SET, OpenSet, deciding, held, opened, store
+from ui.label.desk import EFFORT, ORDER, SET, OpenSet, deciding, held, opened
 from ui.label.passage import passage
 
 AT = "label_at"  # the (question, passage) that is shown
@@ -169,7 +169,7 @@ def _judge(kind: Kind, grade: int | None = None) -> None:
 
 def _undo() -> None:
     try:
-        gone = desks.undo(store(), st.session_state[SET], annotator())
+        gone = desks.undo(state.store(), st.session_state[SET], annotator())
     except RouteScopeError as error:
         st.session_state[keys.OUTCOME] = ("bad", f"Not undone: {error}")
         return

@@ -25,7 +25,7 @@ from ui.app.markup import md
 from ui.app.outcome import Outcome
 from ui.components import question_file
 from ui.components.question_file import QuestionFile
-from ui.label.desk import SET, attempt, choose_annotator, store
+from ui.label.desk import SET, attempt, choose_annotator
 
 PLACE = "label_sets"  # of what was deleted last
 CORPUS, FILE, PASTED, ASKED = "the corpus", "a file", "pasted text", "stored sessions"
@@ -41,7 +41,7 @@ WANTED = "label_set_wanted"  # a set to be chosen when the choice is drawn next
 def choose() -> str | None:
     """Draw the choice of a set and of the annotator; return None, with the next step, if there is no set."""
     outcome.draw(PLACE, "label_undelete")
-    made = {one.name: one for one in desks.sets(store())}
+    made = {one.name: one for one in desks.sets(state.store())}
     wanted = st.query_params.get("set")
     if wanted and wanted not in made:
         say.warning(f"Label set “{wanted}” does not exist or was deleted. Judgements are not saved to it.")
@@ -118,19 +118,21 @@ def make() -> None:
 
 def _create(name: str, corpus: str, questions: Sequence[Question], given: QuestionFile | None) -> None:
     """Create the set, with the labels of its file if they are wanted."""
-    desks.create(store(), name, corpus, questions)
+    desks.create(state.store(), name, corpus, questions)
     if given is None or not st.session_state.get(WITH):
         return
     some = replace(given.written, questions=tuple(questions))
     if any(some.evidence.get(one.id) for one in questions):
         opening.wait_for(corpus)
-        added = exchange.import_questions(store(), name, some, "imported", state.engine().corpus(corpus))
+        added = exchange.import_questions(
+            state.store(), name, some, "imported", state.engine().corpus(corpus)
+        )
         for line in added.left_out:
             st.toast(md(line))
 
 
 def _delete(name: str) -> Outcome:
-    desks.set_deleted(store(), name, True)
+    desks.set_deleted(state.store(), name, True)
     address.keep("set", None)
     told = f"Label set “{name}” was deleted. Its judgements remain stored."
     return Outcome(told, partial(_restore, name))
@@ -138,7 +140,7 @@ def _delete(name: str) -> Outcome:
 
 def _restore(name: str) -> None:
     """Restore a deleted set and choose it."""
-    desks.set_deleted(store(), name, False)
+    desks.set_deleted(state.store(), name, False)
     st.session_state[WANTED] = name
 
 
@@ -148,7 +150,7 @@ def about(desk: Desk) -> None:
     if reported:
         text = f"A regression set: people reported {reported} of its questions. Release checks them."
         st.caption(md(text), help=term("regression set"))
-    by = account.by(store(), "label set made", one.name)
+    by = account.by(state.store(), "label set made", one.name)
     say.caption(
         f"{len(desk.questions)} questions over corpus {one.corpus}, created on {one.created[:10]}{by}. "
         f"A passage counts as relevant from grade {one.relevant_from}."
@@ -167,7 +169,7 @@ def guidelines(one: LabelSet, *, height: int = 200) -> None:
     st.session_state.setdefault(key, one.guidelines)
     text = st.text_area("Guidelines for the annotators of this set", key=key, height=height, max_chars=20_000)
     saved = st.button("Save guidelines", key=f"{key}:save", disabled=text == one.guidelines)
-    if saved and attempt(lambda: desks.set_guidelines(store(), one.name, text)):
+    if saved and attempt(lambda: desks.set_guidelines(state.store(), one.name, text)):
         st.rerun()
 
 
@@ -180,7 +182,7 @@ def _empty() -> None:
 
 
 def _deleted() -> None:
-    gone = [one.name for one in desks.sets(store(), deleted=True)]
+    gone = [one.name for one in desks.sets(state.store(), deleted=True)]
     if gone:
         with st.container(horizontal=True, vertical_alignment="bottom"):
             name = st.selectbox("Deleted sets", gone, index=None, key="label_gone", width=340)
@@ -196,7 +198,7 @@ def _questions(origin: str, corpus: str) -> tuple[Question, ...]:
         text = st.text_area("Questions, one a line", key="label_pasted", max_chars=MAX_PASTED, height=160)
         return pool.of_lines(text)
     if origin == ASKED:
-        found = pool.of_sessions(store(), corpus)
+        found = pool.of_sessions(state.store(), corpus)
         if not found:
             say.caption(f"No stored session has asked corpus {corpus} a question yet.")
         return found

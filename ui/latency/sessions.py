@@ -108,10 +108,7 @@ def _scope(run: Run) -> str:
 
 def _found(corpus: str | None) -> Found | None:
     """Return the latencies of stored runs, or None, with the reason on the page, if unreadable."""
-    store = state.engine().store
-    if store is None:
-        st.info("Run storage is off, so there are no other runs to compare with.")
-        return None
+    store = state.store()
     try:
         newest = store.sessions(limit=1, corpus=corpus)
         if not newest:
@@ -126,10 +123,7 @@ def _found(corpus: str | None) -> Found | None:
 
 @st.cache_data(max_entries=8, ttl=300, show_spinner="Reading the times of stored runs")
 def _read(path: str, corpus: str | None, version: tuple[str, str, int]) -> Found:  # noqa: ARG001 - of the cache's key
-    store = state.engine().store
-    if store is None:
-        raise LookupError(f"the store at {path} no longer exists")
-    read = store.traces(corpus)
+    read = state.store().traces(corpus)
     runs = list(read.results.values())
     return replace(read, results={}), timeline.by_route(runs), timeline.by_step(runs), timeline.usage(runs)
 

@@ -10,9 +10,8 @@ from typing import Any
 import streamlit as st
 
 from core.analysis.presentation import sample_entries
-from core.domain.errors import RouteScopeError, Unavailable
+from core.domain.errors import RouteScopeError
 from core.domain.types import Run
-from core.store import Store
 from core.store.playlists import PlaylistEntry
 from ui.app import outcome, say, state
 from ui.components import tables
@@ -28,17 +27,7 @@ def known() -> dict[str, Entries]:
     """Return playlists by name: the corpus' sample questions first, then those made by people."""
     corpus = st.session_state[state.CORPUS]
     built_in = {SAMPLES.format(corpus): sample_entries(corpus)} if sample_entries(corpus) else {}
-    store = state.engine().store
-    made = {one.name: one.entries for one in store.playlists()} if store is not None else {}
-    return {**built_in, **made}
-
-
-def store() -> Store:
-    """Return the store of the playlists. Raises Unavailable if runs are not stored."""
-    found = state.engine().store
-    if found is None:
-        raise Unavailable("playlists are stored with the runs, and run storage is off")
-    return found
+    return {**built_in, **{one.name: one.entries for one in state.store().playlists()}}
 
 
 def manage(lists: Mapping[str, Entries]) -> None:
@@ -55,7 +44,7 @@ def manage(lists: Mapping[str, Entries]) -> None:
             given |= {"on_click": st.session_state.update, "args": (begin,)}
             st.button("Present", type="primary", key="present", **given)
         st.caption("Right: next question. Left: back. Escape: leave. Others are replayed from recordings.")
-        _contents(name, lists[name], own=name in {one.name for one in store().playlists()})
+        _contents(name, lists[name], own=name in {one.name for one in state.store().playlists()})
     _make(lists)
 
 
@@ -100,7 +89,7 @@ def edit(name: str, entries: Sequence[PlaylistEntry], at: int) -> None:
 
 def _make(lists: Mapping[str, Entries]) -> None:
     """Add the open run, make, copy and delete lists."""
-    own = {one.name: one.entries for one in store().playlists()}
+    own = {one.name: one.entries for one in state.store().playlists()}
     run = _open_run()
     with st.expander("Edit playlists", expanded=not own):
         if own:
@@ -128,7 +117,7 @@ def _make(lists: Mapping[str, Entries]) -> None:
                 if name.strip() in lists:
                     say.error(f"A playlist named “{name.strip()}” already exists. Choose another name.")
                 else:
-                    store().save_playlist(name, list(lists[source]) if source else [])
+                    state.store().save_playlist(name, list(lists[source]) if source else [])
                     st.session_state[NAME] = " ".join(name.split())
                     st.rerun()
 
@@ -150,11 +139,11 @@ def _open_run() -> Run | None:
 
 
 def _save(name: str, entries: Sequence[PlaylistEntry]) -> None:
-    store().save_playlist(name, entries)
+    state.store().save_playlist(name, entries)
     st.rerun()
 
 
 def _delete(name: str) -> outcome.Outcome:
-    store().delete_playlist(name)
+    state.store().delete_playlist(name)
     told = f"Deleted playlist “{name}”. Its runs are still stored."
-    return outcome.Outcome(told, partial(store().restore, "playlist", name))
+    return outcome.Outcome(told, partial(state.store().restore, "playlist", name))

@@ -104,8 +104,7 @@ def _run(entry: PlaylistEntry) -> tuple[Run, Job | None]:
 
 def _stored(query: Query, corpus: str, fingerprint: str | None, names: tuple[str, ...]) -> Run | None:
     """Return the newest finished run of this question by these routes over the current index, or None."""
-    store = state.engine().store
-    for row in store.sessions(corpus=corpus, limit=LOOKED_AT) if store is not None else ():
+    for row in state.store().sessions(corpus=corpus, limit=LOOKED_AT):
         if row.question == query.text and row.status == "done" and set(row.routes) >= set(names):
             run = state.engine().run(row.id)
             if run.query == query and fingerprint in (None, run.fingerprint):

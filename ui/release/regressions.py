@@ -60,9 +60,7 @@ def draw(measured: Measured, decision: Decision) -> None:
 
 
 def _sets(measured: Measured) -> list[Desk]:
-    store, corpus = state.engine().store, measured.figures.corpus or None
-    if store is None or corpus is None:
-        return []
+    store, corpus = state.store(), measured.figures.corpus
     own = [one.name for one in desks.sets(store) if one.corpus == corpus]
     versions = tuple(desks.version(store, name) for name in own)
     key = ("reported", str(store.path), corpus, versions)

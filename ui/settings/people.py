@@ -32,7 +32,7 @@ def draw() -> None:
         )
         return
     roles = engine.settings.team.roles
-    used = engine.store.spent_today() if engine.store is not None else {}
+    used = state.store().spent_today()
     st.caption("A role includes those above it. An account's own role goes before that of its domain.")
     _table(("Role", "May"), MEANS.items())
     st.markdown("**Accounts**")
@@ -46,7 +46,7 @@ def draw() -> None:
     _table(("Account", "Role", "Model tokens today (UTC)"), rows)
     if account.notice("settings"):
         _form()
-    if done := engine.store.done(NEWEST) if engine.store is not None else ():
+    if done := state.store().done(NEWEST):
         st.markdown("**What people did**")
         deeds = [(one.at[:16].replace("T", " "), one.who, one.deed, one.about) for one in done]
         _table(("When (UTC)", "Who", "What", "About"), deeds)

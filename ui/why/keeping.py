@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from core.domain.types import Passage, Run
 from core.evaluation.labels import run_labels
-from core.evaluation.labels.pool import store_of
 from core.evaluation.labels.run_labels import Kept, Report
 from core.store import Store
 from ui.app import account, outcome, state
@@ -37,7 +36,7 @@ def last(run: Run) -> None:
 
 def _button(run: Run, label: str, key: str, judge: Callable[[Store], Kept]) -> None:
     def work() -> outcome.Outcome:
-        kept = judge(store_of(state.engine()))
+        kept = judge(state.store())
         return complaint.saved(kept, f"Saved in label set {kept.set}.")
 
     outcome.button(label, f"why:{run.id}", work, f"why_{key}", **account.needs("label"))
