@@ -96,7 +96,7 @@ def test_a_file_of_another_tool_is_previewed_and_its_labels_are_taken_over(visit
     uploader = app.file_uploader(key="label_file")
     uploader.set_value(("q.jsonl", b'{"id": "a", "text": "Why?"}\nnonsense\n', "text/plain")).run()
     assert "q.jsonl line 2: not valid JSON" in shown(app)
-    uploader.set_value(("q.json", json.dumps([row]).encode(), "text/plain")).run()
+    app.file_uploader(key="label_file").set_value(("q.json", json.dumps([row]).encode(), "text/plain")).run()
     assert "--columns" in shown(app)
     app.selectbox(key="label_column_question").set_value("Frage").run()
     app.selectbox(key="label_column_relevant").set_value("Kontext").run()
