@@ -115,11 +115,14 @@ def test_a_run_is_shared_and_taken_back_on_compare(visit, sign_in, engine):
     save(engine, "ann@example.org", "hers")
     sign_in("viewer")
     app = visit(run="hers")
-    assert "Only you see this run." in shown(app)
+    app.session_state["link_menu"] = True
+    assert "Only you see this run." in shown(app.run())
     app.button(key="sharing_button").click().run()
     assert "everybody here sees it" in shown(app)
     sign_in("viewer", "bob@example.org")
-    assert "Shared by ann@example.org." in plain(shown(visit(run="hers")))
+    his = visit(run="hers")
+    his.session_state["link_menu"] = True
+    assert "Shared by ann@example.org." in plain(shown(his.run()))
     sign_in("viewer")
     app.button(key="sharing_button").click().run()
     assert "Only you see this run." in shown(app)

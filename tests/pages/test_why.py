@@ -107,7 +107,8 @@ def test_a_link_reopens_the_passage_and_depth(visit, stored):
     assert app.selectbox(key="passage").value == id
     assert app.segmented_control(key="depth").value == 5
     assert re.search(r"\d of 8 routes have it in their top 5", html(app))
-    told = app.sidebar.code[0].value
+    app.session_state["link_here"] = True
+    told = app.run().sidebar.code[0].value
     assert all(part in told for part in ("depth=5", "run=good", "passage="))
 
 

@@ -7,26 +7,21 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from core.domain import people
-from core.domain.once import Recent
 from core.domain.types import Run
 from core.evaluation.diff.runs import EarlierState, earlier_state
-from core.evaluation.labels.pool import store_of
-from ui.app import say, state
+from ui.app import account, say, state
+from ui.app.evaluated import remember
 from ui.components import tables
 from ui.why.diagnoses import DiagnosisView
-
-_states: Recent[tuple[str, str], EarlierState | None] = Recent(16)  # by who looks and the run
 
 
 def draw(run: Run, passages: Sequence[str], view: DiagnosisView) -> None:
     """Draw a row for each route and passage that new or changed documents displaced; nothing without an
     earlier state.
     """
-    key = people.current().account, run.id
-    if key not in _states:
-        _states[key] = earlier_state(store_of(state.engine()), run, state.engine().settings)
-    earlier = _states[key]
+    store = state.store()
+    key = "earlier", str(store.path), account.key(), run.id
+    earlier: EarlierState | None = remember(key, lambda: earlier_state(store, run, state.engine().settings))
     if earlier is None or not earlier.documents:
         return
     rows = [
