@@ -249,11 +249,11 @@ def test_a_grid_is_drawn_once_for_all_that_it_shows(monkeypatch):
 def test_texts_left_out_are_told_on_the_page(visit, engine):
     engine.store.save(large_run(corpus="tiny"))
     app = visit(run="large", depth="50", tab="Columns")
-    assert "1,250 hits. Above 400" in captions(app)
+    assert "1,250 hits. Above 400" in html(app)
     assert "25 of 25 routes, " in captions(app)
     app.session_state["depth"] = 10
     app.run()
-    assert "come without" not in captions(app)
+    assert "Above 400" not in html(app)
 
 
 # Overlap, cost, citations.
