@@ -33,12 +33,14 @@ from core.backends.rerankers import Rerankers
 from core.backends.sql import Database
 from core.backends.terms import Analyzer
 from core.backends.vector import QuantisedIndex
+from core.corpus.chunk import WHOLE
 from core.corpus.enrichments import store
 from core.corpus.enrichments.learned import LearnedSparse
 from core.corpus.enrichments.tokens import Tokens
 from core.corpus.metadata import Metadata
 from core.corpus.passage_matching import Matcher
 from core.corpus.passages import Listed
+from core.corpus.source import Source
 from core.corpus.types import Document
 from core.domain.errors import BadInput, Cancelled, ModelTimedOut, RouteScopeError, Unavailable
 from core.domain.needs import Need
@@ -321,6 +323,26 @@ Reply = str | TokenProbabilities | Exception | Callable[[LLMRequest], "str | Tok
 
 
 @dataclass
+class CutCorpus(MemoryCorpus):
+    """Documents cut into the pieces [start, end); without any each document is one."""
+
+    def __init__(
+        self, texts: Mapping[str, str], pieces: Mapping[str, Sequence[tuple[int, int]]] | None = None
+    ) -> None:
+        super().__init__({}, "cut")
+        self.texts = texts
+        self.all = [
+            Passage(f"{doc}:{start}-{end}", doc, "", texts[doc][start:end], start, end)
+            for doc, text in texts.items()
+            for start, end in (pieces[doc] if pieces else [(0, len(text))])
+        ]
+
+    def document(self, id: str) -> tuple[Document, list[Passage]]:
+        if id not in self.texts:
+            raise BadInput(f"corpus {self.name} has no document {id!r}")
+        return Document(id, id, self.texts[id]), [p for p in self.all if p.doc_id == id]
+
+
 class ScriptedLLM:
     """Answers by the prompt's name: a text, the odds of the first token, an exception to raise, or a function
     of the request. A text gets token probabilities where it is that of Yes, or where they must be given.
@@ -515,3 +537,12 @@ def _questions(request: LLMRequest) -> str:
 
 def _context(request: LLMRequest) -> str:
     return f"From a handbook of {len(request.messages[-1].content)} letters."
+
+
+def asked_by_commands(monkeypatch: Any, engine: FakeEngine) -> None:
+    """Let commands in this process ask `engine` about its corpus "tiny" as if it were indexed."""
+    monkeypatch.setattr("core.engine.engine.shared_engine", lambda: engine)
+    monkeypatch.setattr("core.domain.settings.current", lambda: engine.settings)
+    origin = Source("tiny", "indexed", None, WHOLE)
+    monkeypatch.setattr("core.corpus.catalogue.source", lambda *_, **__: origin)
+    monkeypatch.setattr("core.cli.corpora.ensure", lambda *_: None)

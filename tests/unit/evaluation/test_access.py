@@ -1,6 +1,7 @@
 """What `audit-access` finds: leaks by route and step, before and after the filter, without their texts."""
 
 import json
+from contextlib import contextmanager
 
 import pytest
 
@@ -25,33 +26,41 @@ RULES = {"department": {"hr": ("hr", "board")}}
 SECRET = "the severance of Miriam Okonkwo was settled at ninety thousand euros last spring"
 
 
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """Settings and a corpus in which every third document is of department hr."""
+    folder = tmp_path_factory.mktemp("access")
+    (folder / "shop").mkdir()
+    rows = []
+    for number, where in enumerate(["hr", "sales", "support"] * 6):
+        text = f"Note {number} of {where}. " + (f"Parcel rule {number} holds." if number else SECRET)
+        rows.append({"_id": f"doc-{number}", "title": f"Topic {number}", "text": text})
+        rows[-1]["metadata"] = {"department": where}
+    (folder / "shop" / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    settings = Settings(home=folder / "home")
+    with hashed():
+        index.build("shop", folder / "shop", settings=settings)
+    return settings
+
+
+@contextmanager
+def hashed():
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (embedder_module, index):
+            patch.setattr(module, "load_embedder", lambda *_, **__: HashEmbedder())
+        for module in (embedder_module, index, catalogue):
+            patch.setattr(module, "embedder_identity", lambda name, _settings: name)
+        yield
+
+
 @pytest.fixture
-def engine(tmp_path, monkeypatch):
-    """A real engine over a corpus in which every third document is of department hr."""
-    for module in (embedder_module, index):
-        monkeypatch.setattr(module, "load_embedder", lambda *_, **__: HashEmbedder())
-    for module in (embedder_module, index, catalogue):
-        monkeypatch.setattr(module, "embedder_identity", lambda name, _settings: name)
-    source = tmp_path / "shop"
-    source.mkdir()
-    departments = ["hr", "sales", "support"] * 6
-    rows = [
-        {
-            "_id": f"doc-{number}",
-            "title": f"Topic {number}",
-            "text": f"Note {number} of {where}. "
-            + (SECRET if number == 0 else f"Parcel rule {number} holds."),
-            "metadata": {"department": where},
-        }
-        for number, where in enumerate(departments)
-    ]
-    (source / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    settings = Settings(home=tmp_path / "home")
-    index.build("shop", source, settings=settings)
-    monkeypatch.setattr(settings_module, "current", lambda: settings)
-    made = Engine(settings)
+def engine(home, monkeypatch):
+    """A real engine over it."""
+    made = Engine(home)
+    monkeypatch.setattr(settings_module, "current", lambda: home)
     monkeypatch.setattr(engine_module, "shared_engine", lambda: made)
-    return made
+    with hashed():
+        yield made
 
 
 QUESTIONS = LabelledSet(

@@ -48,11 +48,6 @@ def _trec(id: str) -> list[str]:
     return list(read_qrels(_file("q.qrels", f"{id} 0 {id} 1\n"))[0][unicodedata.normalize("NFC", id)])
 
 
-def _beir(id: str) -> list[str]:
-    qrels = read_qrels(_file("q.tsv", f"query-id\tcorpus-id\tscore\nq\t{id}\t1\n"))[0]
-    return list(qrels["q"])
-
-
 def _beir_folder(id: str) -> list[str]:
     queries = _file("queries.jsonl", _lines({"_id": id, "text": id}))
     (queries.parent / "qrels").mkdir()
@@ -98,16 +93,9 @@ def _reply(id: str) -> list[str]:
 
 def _trace(id: str) -> list[str]:
     document = {"page_content": id, "metadata": {"source": id}, "id": id}
-    run = {
-        "id": "1" * 32,
-        "trace_id": "1" * 32,
-        "name": "Retriever",
-        "run_type": "retriever",
-        "start_time": "2026-03-02T08:00:00",
-        "end_time": "2026-03-02T08:00:01",
-        "inputs": {"query": id},
-        "outputs": {"documents": [document]},
-    }
+    run: dict[str, Any] = {"id": "1" * 32, "trace_id": "1" * 32, "name": "Retriever", "run_type": "retriever"}
+    run |= {"start_time": "2026-03-02T08:00:00", "end_time": "2026-03-02T08:00:01"}
+    run |= {"inputs": {"query": id}, "outputs": {"documents": [document]}}
     (trace,) = traces_in.read(json.dumps(run).encode(), "x").traces
     (span,) = trace.spans
     hits = span.hits or ()
@@ -125,7 +113,6 @@ def _hit(id: str) -> list[str]:
 
 IMPORTERS: dict[str, Callable[[str], list[str]]] = {
     "TREC judgements": _trec,
-    "BEIR judgements": _beir,
     "BEIR questions": _beir_folder,
     "BEIR documents": _corpus,
     "file names": _file_name,
@@ -178,14 +165,12 @@ def test_labels_with_decomposed_ids_are_those_of_the_pool(tmp_path: Path) -> Non
     desks.create(store, "mine", "c", [Question("Ü1", Query("Wie?"))])
     desks.add_to_pool(store, "mine", {"Ü1": [Pooled(passage, ())]})
     corpus: Any = SimpleNamespace(name="c")
-    for number, content in enumerate(
-        ("Ü1 0 Über.md:0-4 2\n", "question_id,passage_id,kind,grade\nÜ1,Über.md:0-4,grade,2\n")
-    ):
-        data = unicodedata.normalize("NFD", content).encode()
-        if number:
-            exchange.import_table(store, "mine", data, "f", "two")
-        else:
-            exchange.import_qrels(store, "mine", data, "f", "one", corpus)
+    qrels, table = (
+        unicodedata.normalize("NFD", content).encode()
+        for content in ("Ü1 0 Über.md:0-4 2\n", "question_id,passage_id,kind,grade\nÜ1,Über.md:0-4,grade,2\n")
+    )
+    exchange.import_qrels(store, "mine", qrels, "f", "one", corpus)
+    exchange.import_table(store, "mine", table, "f", "two")
     found = desks.load(store, "mine")
     assert {(one.question, one.passage, one.annotator) for one in found.current} == {
         ("Ü1", passage.id, "one"),

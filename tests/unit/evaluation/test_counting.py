@@ -12,14 +12,12 @@ from hypothesis import strategies as st
 
 from core.analysis.metrics import by_question
 from core.corpus.passage_matching import Matcher
-from core.corpus.types import Document
-from core.domain.errors import BadInput
 from core.domain.outputs import ReturnedHit
-from core.domain.types import Passage, Query
+from core.domain.types import Query
 from core.evaluation.dataset import Evidence, LabelledSet, Question, Written
 from core.evaluation.labels_file import place, with_judgements
 from core.evaluation.outcome import Outcome
-from tests.fakes import MemoryCorpus
+from tests.fakes import CutCorpus
 
 
 @dataclass(frozen=True)
@@ -32,25 +30,7 @@ class Hit:
     title: str | None = None
 
 
-class Cut(MemoryCorpus):
-    """Documents in given pieces."""
-
-    def __init__(self, texts: dict[str, str], pieces: dict[str, list[tuple[int, int]]]) -> None:
-        super().__init__({})
-        self.texts = texts
-        self.all = [
-            Passage(f"{doc}:{start}-{end}", doc, "", texts[doc][start:end], start, end)
-            for doc, spans in pieces.items()
-            for start, end in spans
-        ]
-
-    def document(self, id: str) -> tuple[Document, list[Passage]]:
-        if id not in self.texts:
-            raise BadInput(id)
-        return Document(id, id, self.texts[id]), [p for p in self.all if p.doc_id == id]
-
-
-def returned(corpus: Cut, hits: list[Hit]) -> Outcome:
+def returned(corpus: CutCorpus, hits: list[Hit]) -> Outcome:
     """The outcome of a pipeline that returned `hits`."""
     matched = Matcher(corpus).match(hits)
     made = [
@@ -62,7 +42,7 @@ def returned(corpus: Cut, hits: list[Hit]) -> Outcome:
     return Outcome("ok", 1.0, returned=tuple(made))
 
 
-def asked(corpus: Cut, *labels: Evidence) -> LabelledSet:
+def asked(corpus: CutCorpus, *labels: Evidence) -> LabelledSet:
     return place(Written("set", (Question("q", Query("?")),), {"q": labels}), corpus)
 
 
@@ -156,7 +136,7 @@ def close(found: dict[str, float], expected: dict[str, float]) -> None:
 @settings(max_examples=150, deadline=None)
 def test_any_chunking_of_ours_and_of_others_is_counted_by_characters(data, wanted):
     pieces = {doc: data.draw(chunking(doc)) for doc in TEXTS}
-    corpus = Cut(TEXTS, pieces)
+    corpus = CutCorpus(TEXTS, pieces)
     evidence = [Evidence(doc, grade, TEXTS[doc][start:end]) for doc, start, end, grade in wanted]
     labelled = asked(corpus, *evidence)
     every = [(doc, *span) for doc, own in pieces.items() for span in own]
@@ -181,41 +161,35 @@ TICKETS = (
 )
 QUOTE = "Group tickets for the hut cost 20 euros a head."
 AT = TICKETS.index(QUOTE)
-HUT = Cut({"hut.txt": TICKETS}, {"hut.txt": [(0, AT + len(QUOTE)), (AT + len(QUOTE) + 1, len(TICKETS))]})
+HUT = CutCorpus(
+    {"hut.txt": TICKETS}, {"hut.txt": [(0, AT + len(QUOTE)), (AT + len(QUOTE) + 1, len(TICKETS))]}
+)
 
 
 @pytest.mark.parametrize(
-    "hit",
+    ("hit", "relevant"),
     [
-        Hit("hut.txt", TICKETS[AT : AT + 130], start=AT, end=AT + 130),
-        Hit("hut.txt", TICKETS[AT : AT + 130]),
-        Hit("elsewhere", f"FAQ\n\n{QUOTE.upper()}\nWritten by somebody else, whose words are nowhere."),
-        Hit("hut.txt", TICKETS[AT + 20 : AT + 140], start=AT + 20, end=AT + 140),
-        Hit("hut.txt"),
-        Hit("", id=f"hut.txt:{AT}-{AT + 40}"),
+        (Hit("hut.txt", TICKETS[AT : AT + 130], start=AT, end=AT + 130), 1.0),
+        (Hit("hut.txt", TICKETS[AT : AT + 130]), 1.0),
+        (
+            Hit("elsewhere", f"FAQ\n\n{QUOTE.upper()}\nWritten by somebody else, whose words are nowhere."),
+            1.0,
+        ),
+        (Hit("hut.txt", TICKETS[AT + 20 : AT + 140], start=AT + 20, end=AT + 140), 1.0),
+        (Hit("hut.txt"), 1.0),
+        (Hit("", id=f"hut.txt:{AT}-{AT + 40}"), 1.0),
+        (Hit("hut.txt", TICKETS[:AT], start=0, end=AT), 0.0),  # of the passage with the quote, without it
+        (Hit("hut.txt", TICKETS[AT + 30 :], start=AT + 30, end=len(TICKETS)), 0.0),
+        (Hit("elsewhere", "Group tickets for the castle are sold at the gate on Sundays and Mondays."), 0.0),
     ],
 )
-def test_a_hit_that_holds_half_of_the_quote_is_relevant_wherever_it_was_cut(hit):
-    labelled = asked(HUT, Evidence("hut.txt", 2, QUOTE))
-    found = metrics(labelled, returned(HUT, [hit]))
-    assert (found["recall@10"], found["ndcg@10"]) == (1.0, 1.0)
-
-
-@pytest.mark.parametrize(
-    "hit",
-    [
-        Hit("hut.txt", TICKETS[:AT], start=0, end=AT),  # of the passage that has the quote, without it
-        Hit("hut.txt", TICKETS[AT + 30 :], start=AT + 30, end=len(TICKETS)),
-        Hit("elsewhere", "Group tickets for the castle are sold at the gate on Sundays and on Mondays."),
-    ],
-)
-def test_a_hit_without_half_of_the_quote_is_not(hit):
-    labelled = asked(HUT, Evidence("hut.txt", 2, QUOTE))
-    assert metrics(labelled, returned(HUT, [hit]))["recall@10"] == 0.0
+def test_a_hit_that_holds_half_of_the_quote_is_relevant_wherever_it_was_cut(hit, relevant):
+    found = metrics(asked(HUT, Evidence("hut.txt", 2, QUOTE)), returned(HUT, [hit]))
+    assert (found["recall@10"], found["ndcg@10"]) == (relevant, relevant)
 
 
 def test_a_long_hit_takes_one_rank_where_passages_are_labelled():
-    corpus = Cut(TEXTS, {doc: [(at, at + 20) for at in range(0, 200, 20)] for doc in TEXTS})
+    corpus = CutCorpus(TEXTS, {doc: [(at, at + 20) for at in range(0, 200, 20)] for doc in TEXTS})
     labelled = LabelledSet("set", (Question("q", Query("?")),), {"q": {"b:20-40": 1}})
     hits = [Hit("a", start=0, end=100), Hit("a", start=100, end=200), Hit("b", start=0, end=100)]
     found = metrics(labelled, returned(corpus, hits))
@@ -231,37 +205,20 @@ def hits_of(*passages: tuple[str, int]) -> Outcome:
     return Outcome("ok", 1.0, tuple(ranked))
 
 
-@pytest.mark.parametrize("by_qrels", [True, False])
-def test_a_labelled_document_counts_once_at_its_first_passage(by_qrels):
-    chunked = Cut(TEXTS, PARTS)
-    whole = Cut(TEXTS, {doc: [(0, len(text))] for doc, text in TEXTS.items()})
-    question = (Question("q", Query("?")),)
-
-    def labelled(corpus: Cut) -> LabelledSet:
-        if by_qrels:
-            return with_judgements(LabelledSet("set", question, {"q": {"b": 2}}, 2), corpus)[0]
-        return asked(corpus, Evidence("b", 2))
-
-    many = metrics(labelled(chunked), hits_of(("a", 0), ("a", 20), ("a", 40), ("b", 60), ("b", 0)))
-    assert many["mrr@10"] == pytest.approx(1 / 2), "three passages of another document are one document"
-    assert many["recall@10"] == 1.0
-    ten = metrics(labelled(chunked), hits_of(*(("b", at) for at in range(0, 200, 20))))
-    one = metrics(labelled(chunked), hits_of(("b", 180)))
-    assert ten == one
-    ranked = tuple((f"{doc}:0-{len(TEXTS[doc])}", score) for doc, score in (("a", 2.0), ("b", 1.0)))
-    unchunked = metrics(labelled(whole), Outcome("ok", 1.0, ranked))
-    assert unchunked == many
-
-
 @given(
-    st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(range(0, 200, 20))), max_size=12, unique=True)
+    st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(range(0, 200, 20))), max_size=12, unique=True),
+    st.booleans(),
 )
-def test_rankings_of_passages_are_scored_as_the_ranking_of_their_documents(passages):
-    labelled = asked(Cut(TEXTS, PARTS), Evidence("b", 2))
+def test_rankings_of_passages_are_scored_as_the_ranking_of_their_documents(passages, by_qrels):
+    corpus = CutCorpus(TEXTS, PARTS)
+    labelled = asked(corpus, Evidence("b", 2))
+    if by_qrels:
+        judged = LabelledSet("set", (Question("q", Query("?")),), {"q": {"b": 2}}, 2)
+        labelled, _ = with_judgements(judged, corpus)
     documents = list(dict.fromkeys(doc for doc, _ in passages))
     rank = documents.index("b") + 1 if "b" in documents else 0
     found = metrics(labelled, hits_of(*passages))
     assert found["mrr@10"] == (pytest.approx(1 / rank) if rank else 0.0)
     assert found["recall@10"] == float(rank > 0)
     theirs = [Hit(doc, TEXTS[doc][at : at + 20], start=at, end=at + 20) for doc, at in passages]
-    assert metrics(labelled, returned(Cut(TEXTS, PARTS), theirs)) == found
+    assert metrics(labelled, returned(corpus, theirs)) == found

@@ -12,7 +12,7 @@ from core.domain.types import Passage, Query, Turn
 from core.evaluation import dataset, labels_file, sets
 from core.evaluation.dataset import Evidence, LabelledSet, Question, Written
 from core.evaluation.question_folder import read_qrels
-from tests.fakes import MemoryCorpus
+from tests.fakes import CutCorpus, MemoryCorpus
 
 
 @pytest.fixture
@@ -113,26 +113,30 @@ def test_questions_of_a_spreadsheet_need_no_id(tmp_path):
     file = tmp_path / "faq.CSV"
     file.write_bytes("Question;Answer\r\nWo ist die Küche?;Unten, links\r\nWhy?;So\r\n".encode("cp1252"))
     first, second = dataset.written([file], name="mine", split="test").questions
-    assert (first.query.text, first.answers, first.answerable) == (
-        "Wo ist die Küche?",
-        ("Unten, links",),
-        True,
-    )
-    again = tmp_path / "other.jsonl"
-    again.write_text(json.dumps({"query": "Why?"}))
-    assert [q.id for q in dataset.written([again], name="mine").questions] == [second.id]
+    assert (first.query.text, first.answers) == ("Wo ist die Küche?", ("Unten, links",))
+    assert first.answerable is True
+    (tmp_path / "other.jsonl").write_text(json.dumps({"query": "Why?"}))
+    assert dataset.written([tmp_path / "other.jsonl"], name="mine").questions[0].id == second.id
     assert second.id.startswith("q-")
     with pytest.raises(BadInput, match=r"no questions of split 'dev'; there are: none, all"):
         dataset.written([file], name="mine", split="dev")
-    file.write_text("question,answer\nWhy?,So\nWhy?,Thus\n")
-    with pytest.raises(BadInput, match=r"line 3: this question was asked before; give both an id"):
-        dataset.written([file], name="mine")
-    file.write_text("question,answer\nWhy?,So, and more\n")
-    with pytest.raises(BadInput, match=r"line 2: more cells than the header"):
-        dataset.written([file], name="mine")
-    file.write_bytes(b"\x89PNG\r\n")
-    with pytest.raises(BadInput, match=r"faq\.CSV: it is not text but a PNG picture"):
-        dataset.written([file], name="mine")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (
+            b"question,answer\nWhy?,So\nWhy?,Thus\n",
+            r"line 3: this question was asked before; give both an id",
+        ),
+        (b"question,answer\nWhy?,So, and more\n", r"line 2: more cells than the header"),
+        (b"\x89PNG\r\n", r"faq\.CSV: it is not text but a PNG picture"),
+    ],
+)
+def test_a_spreadsheet_that_cannot_be_read_is_named(tmp_path, content, said):
+    (tmp_path / "faq.CSV").write_bytes(content)
+    with pytest.raises(BadInput, match=said):
+        dataset.written([tmp_path / "faq.CSV"], name="mine")
 
 
 @pytest.mark.parametrize(
@@ -148,15 +152,12 @@ def test_questions_of_a_spreadsheet_need_no_id(tmp_path):
     ],
 )
 def test_one_relevant_document_is_one_document(tmp_path, given, made):
-    file = tmp_path / "q.jsonl"
-    file.write_text(json.dumps({"id": "a", "text": "Why?", "relevant": given}))
-    (found,) = dataset.written([file], name="mine").evidence.values()
-    assert [(one.doc, one.grade) for one in found] == made
-    cell = given if isinstance(given, str) or given is None else json.dumps(given)
-    quoted = (cell or "").replace('"', '""')
-    (tmp_path / "q.csv").write_text(f'id,text,relevant\na,Why?,"{quoted}"\n')
-    (found,) = dataset.written([tmp_path / "q.csv"], name="mine").evidence.values()
-    assert [(one.doc, one.grade) for one in found] == made
+    cell = (given if isinstance(given, str) else json.dumps(given or "")).replace('"', '""')
+    (tmp_path / "q.jsonl").write_text(json.dumps({"id": "a", "text": "Why?", "relevant": given}))
+    (tmp_path / "q.csv").write_text(f'id,text,relevant\na,Why?,"{cell if given else ""}"\n')
+    for name in ("q.jsonl", "q.csv"):
+        (found,) = dataset.written([tmp_path / name], name="mine").evidence.values()
+        assert [(one.doc, one.grade) for one in found] == made
 
 
 @pytest.mark.parametrize("given", [5, True, [""], [["doc1"]], {"doc1": -1}, {"doc1": "high"}, "[not json"])
@@ -216,51 +217,24 @@ def piece(start, text, doc="d"):
     return Passage(f"{doc}:{start}-{start + len(text)}", doc, "", text, start, start + len(text))
 
 
-class Shelf:
-    """A corpus as far as labels need one."""
-
-    name = "shelf"
-
-    def __init__(self, text, cut):
-        self.text, self.cut = text, cut
-
-    def by_ids(self, ids):
-        return {p.id: p for p in self.cut if p.id in ids}
-
-    def document(self, id):
-        if id != self.cut[0].doc_id:
-            raise BadInput(f"corpus shelf has no document {id!r}")
-        return Document(id, "", self.text), self.cut
-
-
-# "alpha beta gamma delta" cut as "alpha beta" [0,10) and "gamma delta" [11,22)
-TEXT = "alpha beta gamma delta"
+TEXT, MANY = "alpha beta gamma delta", "aa bb cc dd e ff gg"
 CUT = [piece(0, "alpha beta"), piece(11, "gamma delta")]
-SHELF = Shelf(TEXT, CUT)
+SHELF = CutCorpus({"d": TEXT}, {"d": [(0, 10), (11, 22)]})
 
 
 @pytest.mark.parametrize(
-    ("quote", "carriers"),
+    ("quote", "text", "cut", "carriers"),
     [
-        ("alpha beta", [0]),
-        ("beta gamma", [1]),  # [6,16): 4 of 10 in the first is less than half, 5 in the second just enough
-        ("alpha beta gam", [0]),
-        ("ta gamma  delta", [1]),  # white space is not compared
+        ("alpha beta", TEXT, CUT, [0]),
+        ("beta gamma", TEXT, CUT, [1]),  # [6,16): 4 of 10 in the first, 5 in the second just enough
+        ("alpha beta gam", TEXT, CUT, [0]),
+        ("ta gamma  delta", TEXT, CUT, [1]),  # white space is not compared
+        ("beta gamma", TEXT, [piece(0, "alpha beta gamma"), piece(6, "beta gamma delta")], [0, 1]),
+        (MANY, MANY, [piece(0, "aa bb"), piece(6, "cc dd e"), piece(14, "ff gg")], [1]),  # which has most
     ],
 )
-def test_a_quote_labels_the_passages_that_hold_half_of_it(quote, carriers):
-    assert labels_file.holding(Evidence("d", 3, quote), TEXT, CUT) == [CUT[n].id for n in carriers]
-
-
-def test_overlapping_passages_both_carry_the_grade():
-    cut = [piece(0, "alpha beta gamma"), piece(6, "beta gamma delta")]
-    assert labels_file.holding(Evidence("d", 3, "beta gamma"), TEXT, cut) == [p.id for p in cut]
-
-
-def test_a_quote_over_many_passages_goes_to_the_one_that_holds_most():
-    cut = [piece(0, "aa bb"), piece(6, "cc dd e"), piece(14, "ff gg")]
-    text = "aa bb cc dd e ff gg"
-    assert labels_file.holding(Evidence("d", 3, text), text, cut) == ["d:6-13"]
+def test_a_quote_labels_the_passages_that_hold_half_of_it(quote, text, cut, carriers):
+    assert labels_file.holding(Evidence("d", 3, quote), text, cut) == [cut[n].id for n in carriers]
 
 
 def test_labels_need_the_corpus_and_the_highest_grade_wins():
@@ -270,7 +244,7 @@ def test_labels_need_the_corpus_and_the_highest_grade_wins():
     assert placed.relevant_from == 2
     lost = labels_file.place(Written("s", (), {"q": (Evidence("d", 3, "omega", "f line 1"),)}), SHELF)
     assert [(labels_file.is_lost(id), grade) for id, grade in lost.qrels["q"].items()] == [(True, 3)]
-    with pytest.raises(BadInput, match="f line 2: corpus shelf has no document 'e'"):
+    with pytest.raises(BadInput, match="f line 2: corpus cut has no document 'e'"):
         labels_file.place(Written("s", (), {"q": (Evidence("e", 1, None, "f line 2"),)}), SHELF)
 
 
@@ -298,11 +272,3 @@ def test_document_ids_are_spread_over_passages_and_strangers_are_told():
     assert unknown == {"gone"}
     with pytest.raises(BadInput, match="none of the 1 judged ids"):
         labels_file.with_judgements(LabelledSet("s", (), {"q": {"gone": 1}}), SHELF)
-
-
-def test_written_questions_keep_the_name_of_their_set(tmp_path):
-    file = tmp_path / "questions.jsonl"
-    file.write_text(
-        '{"text": "how long?", "relevant": [{"doc": "a.md", "quote": "thirty days", "grade": 2}]}\n'
-    )
-    assert dataset.written([file], name="support").name == "support"

@@ -1,14 +1,17 @@
 """What is told of kept evaluations: their state, what one would take, who leads."""
 
-import json
+import shutil
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from core.analysis.timeline import Latency
+from core.corpus import catalogue
+from core.corpus.chunk import WHOLE
+from core.corpus.source import Source
 from core.domain.types import Query
-from core.evaluation import background, leaderboard
-from core.evaluation import text as sentences
+from core.evaluation import background, leaderboard, sets
 from core.evaluation.background import begin
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.experiment_store import NAME, opened, place
@@ -23,30 +26,28 @@ ASKED = {
 }
 
 
-@pytest.fixture
-def evaluation(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
     """A small one, really made."""
-    from core.corpus import catalogue
-    from core.corpus.chunk import WHOLE
-    from core.corpus.source import Source
-    from core.evaluation import sets
-
     questions = tuple(Question(id, Query(text), "plain") for id, (text, _) in ASKED.items())
     found = LabelledSet("tiny", questions, {id: {hit: 1} for id, (_, hit) in ASKED.items() if hit})
-    monkeypatch.setattr(catalogue, "source", lambda *_, **__: Source("tiny", "indexed", None, WHOLE))
-    monkeypatch.setattr(sets, "read", lambda *_, **__: found)
-    engine = FakeEngine(tmp_path)
-    assert begin(engine, "one", Spec("tiny", ("bm25", "dense", "hybrid_rrf"))).wait(30)
-    return opened(place(engine.settings, "one"))
+    engine = FakeEngine(tmp_path_factory.mktemp("home"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(catalogue, "source", lambda *_, **__: Source("tiny", "indexed", None, WHOLE))
+        patch.setattr(sets, "read", lambda *_, **__: found)
+        assert begin(engine, "one", Spec("tiny", ("bm25", "dense", "hybrid_rrf"))).wait(30)
+    return place(engine.settings, "one")
 
 
-def test_a_finished_one(evaluation):
+@pytest.fixture
+def evaluation(made, tmp_path):
+    return opened(shutil.copytree(made, tmp_path / "evaluations" / "one"))
+
+
+def test_the_state_of_a_finished_one_and_of_one_that_lost_questions_or_figures(evaluation):
     one = background.entry(evaluation.folder)
     assert (one.state, one.done, one.total, one.routes, one.failed) == ("finished", 4, 4, 3, 0)
     assert (one.corpus, one.split, one.why) == ("tiny", "test", "")
-
-
-def test_one_that_lost_its_last_questions_or_its_figures_is_stopped(evaluation):
     journal = evaluation.folder / "questions.jsonl"
     lines = journal.read_text().splitlines(keepends=True)
     journal.write_text("".join(lines[:-1]) + lines[-1][:20])  # killed in the middle of a line
@@ -54,10 +55,8 @@ def test_one_that_lost_its_last_questions_or_its_figures_is_stopped(evaluation):
     assert (one.state, one.done, one.total) == ("stopped", 3, 4)
     journal.write_text("".join(lines))
     (evaluation.folder / "metrics.json").unlink()
-    assert (
-        background.entry(evaluation.folder).state,
-        background.entry(evaluation.folder).routes,
-    ) == ("stopped", 3)
+    one = background.entry(evaluation.folder)
+    assert (one.state, one.routes) == ("stopped", 3)
 
 
 @pytest.mark.slow
@@ -74,31 +73,23 @@ def test_what_this_process_knows_goes_first(evaluation, monkeypatch):
     engine = SimpleNamespace(settings=SimpleNamespace(home=evaluation.folder.parents[1]))
     known = SimpleNamespace(done=False, finished=1, total=9, error=None)
     monkeypatch.setattr(background, "under_way", lambda *_: known)
-    assert background.now(engine, one).state == "under way"
-    assert (background.now(engine, one).done, background.now(engine, one).total) == (1, 9)
+    now = background.now(engine, one)
+    assert (now.state, now.done, now.total) == ("under way", 1, 9)
     known.done, known.error = True, "the disk is full"
-    assert (background.now(engine, one).state, background.now(engine, one).why) == (
-        "finished",
-        "the disk is full",
-    )
-    stopped = background.Entry("x", "c", "test", 1, 1, 2, "stopped", "")
-    told = background.now(engine, stopped)
-    assert (told.state, told.why) == ("failed", "the disk is full")
+    for state, shown in (("finished", "finished"), ("stopped", "failed")):
+        now = background.now(engine, replace(one, state=state))
+        assert (now.state, now.why) == (shown, "the disk is full")
 
 
 def test_medians_are_of_runs_that_did_the_same_and_rather_of_now():
-    def one(key, source, median, answered=False):
-        return Latency(key, key.upper(), None, source, 3, {50: median}, 9e9, answered)
-
+    given = [("a", "now", 10.0, False), ("a", "recording", 99.0, False), ("a", "now", 500.0, True)]
+    given += [("b", "recording", 70.0, False), ("c", "now", None, False)]
     found = [
-        one("a", "now", 10.0),
-        one("a", "recording", 99.0),
-        one("a", "now", 500.0, answered=True),
-        one("b", "recording", 70.0),
-        one("c", "now", None),
+        Latency(key, key.upper(), None, source, 3, {50: median}, 9e9, answered)
+        for key, source, median, answered in given
     ]
-    assert background.medians(found, answered=False) == {"a": 10.0, "b": 70.0}
-    assert background.medians(found[::-1], answered=False) == {"a": 10.0, "b": 70.0}
+    for several in (found, found[::-1]):
+        assert background.medians(several, answered=False) == {"a": 10.0, "b": 70.0}
     assert background.medians(found, answered=True) == {"a": 500.0}
 
 
@@ -119,47 +110,20 @@ def test_free_names_are_allowed_and_free(wanted):
 
 
 def test_the_figures_of_the_folder_are_taken_as_they_are(evaluation):
-    kept = json.loads((evaluation.folder / "metrics.json").read_text())
-    assert leaderboard.against(evaluation, "bm25") is evaluation.figures
+    kept = evaluation.figures
+    assert leaderboard.against(evaluation, "bm25") is kept
     other = leaderboard.against(evaluation, "dense")
-    assert other["baseline"] == "dense"
-    assert "vs_baseline" not in other["routes"]["dense"] or not other["routes"]["dense"]["vs_baseline"]
+    assert (other["baseline"], other["routes"]["dense"].get("vs_baseline")) == ("dense", None)
     for route, row in kept["routes"].items():
-        assert {k: other["routes"][route][k] for k in ("ndcg@10", "p50_ms", "ci95", "failed")} == {
-            k: row[k] for k in ("ndcg@10", "p50_ms", "ci95", "failed")
-        }
-    delta = kept["routes"]["dense"]["vs_baseline"]["ndcg@10"]["delta"]
-    assert other["routes"]["bm25"]["vs_baseline"]["ndcg@10"]["delta"] == pytest.approx(-delta)
-
-
-def rows(**means):
-    return {
-        name: {"ndcg@10": mean, "n": 10, "failed": 0, "statuses": {"ok": 10}} for name, mean in means.items()
-    }
+        for name in ("ndcg@10", "p50_ms", "ci95", "failed"):
+            assert other["routes"][route][name] == row[name]
+    there, back = kept["routes"]["dense"], other["routes"]["bm25"]
+    deltas = [one["vs_baseline"]["ndcg@10"]["delta"] for one in (there, back)]
+    assert deltas[0] == pytest.approx(-deltas[1])
 
 
 def test_routes_are_ranked_and_those_without_a_value_are_last():
-    figures = {"routes": rows(a=0.2, b=None, c=0.9, d=0.2)}
+    means = {"a": 0.2, "b": None, "c": 0.9, "d": 0.2}
+    figures = {"routes": {name: {"ndcg@10": mean, "n": 10} for name, mean in means.items()}}
     assert leaderboard.ranked(figures, "ndcg@10") == ["c", "a", "d", "b"]
     assert leaderboard.metrics(figures) == ["ndcg@10"]
-
-
-def test_words_say_who_leads_and_how_all_stand_to_the_baseline(evaluation):
-    figures = leaderboard.against(evaluation, "bm25")
-    said = sentences.found(figures, str.upper, ["ndcg@10"])
-    assert figures["decision"]["decision"] == "undecided"
-    assert all(line.endswith(".") for line in said)
-    assert "No difference from BM25 found in nDCG@10." in said
-
-
-def test_what_is_not_scored_is_counted(evaluation):
-    figures = {**evaluation.figures, "routes": {**rows(a=0.1, b=0.2)}}
-    figures["routes"]["b"] |= {"n": 7, "failed": 3}
-    said = " ".join(sentences.counted(figures, asked=9))
-    assert "the figures cover 4 of 9 questions" in said
-    assert "4 questions asked, 3 with a relevant passage; the other 1 " in said
-    assert "excluded from all means: b 3." in said
-    assert "means cover different questions" in said
-    figures["routes"]["b"] |= {"n": 10, "failed": 0}
-    said = sentences.counted({**figures, "labelled": 4}, asked=4)
-    assert said == ["4 questions asked, 4 with a relevant passage.", "No route failed on any question."]

@@ -44,7 +44,10 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.fixture
-def call(capsys: pytest.CaptureFixture[str]) -> Any:
+def call(engine: FakeEngine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`ask` or `eval` where rag.py is."""
+    monkeypatch.chdir(engine.settings.home)
+
     def run(*args: object) -> tuple[int, str, str]:
         code = main([str(arg) for arg in args])
         return code, *capsys.readouterr()
@@ -52,62 +55,27 @@ def call(capsys: pytest.CaptureFixture[str]) -> Any:
     return run
 
 
-def test_ask_takes_a_function_and_an_endpoint_beside_routes(engine: FakeEngine, call: Any) -> None:
+ASK = ("ask", "box arrived crushed", "--corpus", "tiny")
+
+
+def test_ask_takes_functions_and_an_endpoint_beside_routes_and_one_that_fails_costs_the_others_nothing(
+    call: Any,
+) -> None:
     id, text = next(iter(TEXTS.items()))
-    file = engine.settings.home / "rag.py"
     with loopback(http(json.dumps([{"doc_id": id.split(":")[0], "text": text}]))) as server:
-        code, out, _ = call(
-            "ask",
-            "box arrived crushed",
-            "--corpus",
-            "tiny",
-            "--routes",
-            "bm25",
-            "--route",
-            f"mine={file}:search",
-            "--route",
-            f"service={server.url}/search",
-            "--python",
-            sys.executable,
-            "--json",
-        )
+        routes = [f"service={server.url}/search", "mine=rag.py:search", "broken=rag.py:fails"]
+        given = [part for route in routes for part in ("--route", route)]
+        code, out, _ = call(*ASK, "--routes", "bm25", *given, "--python", sys.executable, "--json")
     assert code == 0
     results = {one["route"]: one for one in json.loads(out)["results"]}
-    assert list(results) == ["bm25", "mine", "service"]
-    assert {one["status"] for one in results.values()} == {"ok"}
+    assert list(results) == ["bm25", "service", "mine", "broken"]
+    assert [one["status"] for one in results.values()] == ["ok", "ok", "ok", "failed"]
+    assert results["broken"]["error"] == "pipeline broken failed: ValueError: no index"
     assert [hit["id"] for hit in results["service"]["hits"]] == [id]
     assert results["mine"]["hits"]
-
-
-def test_without_routes_those_of_a_first_visit_stand_beside(engine: FakeEngine, call: Any) -> None:
-    _, out, _ = call(
-        "ask",
-        "crushed",
-        "--corpus",
-        "tiny",
-        "--route",
-        f"mine={engine.settings.home}/rag.py:search",
-        "--json",
-    )
-    asked = [one["route"] for one in json.loads(out)["results"]]
-    assert set(asked) == {"mine", *(one.name for one in registry.ours().values() if one.first)}
-
-
-def test_a_route_that_fails_costs_the_others_nothing(engine: FakeEngine, call: Any) -> None:
-    code, out, _ = call(
-        "ask",
-        "crushed",
-        "--corpus",
-        "tiny",
-        "--routes",
-        "bm25",
-        "--route",
-        f"mine={engine.settings.home}/rag.py:fails",
-        "--json",
-    )
-    assert code == 0
-    told = {one["route"]: (one["status"], one["error"]) for one in json.loads(out)["results"]}
-    assert told == {"bm25": ("ok", None), "mine": ("failed", "pipeline mine failed: ValueError: no index")}
+    _, out, _ = call(*ASK, "--route", "mine=rag.py:search", "--json")  # without --routes: a first visit's
+    asked = {one["route"] for one in json.loads(out)["results"]}
+    assert asked == {"mine", *(one.name for one in registry.ours().values() if one.first)}
 
 
 @pytest.mark.parametrize(
@@ -120,11 +88,8 @@ def test_a_route_that_fails_costs_the_others_nothing(engine: FakeEngine, call: A
         (["--python", "python3"], "--python needs --route"),
     ],
 )
-def test_what_cannot_be_read_is_one_line(
-    engine: FakeEngine, call: Any, monkeypatch: pytest.MonkeyPatch, options: list[str], said: str
-) -> None:
-    monkeypatch.chdir(engine.settings.home)
-    code, out, err = call("ask", "crushed", "--corpus", "tiny", *options)
+def test_what_cannot_be_read_is_one_line(call: Any, options: list[str], said: str) -> None:
+    code, out, err = call(*ASK, *options)
     assert (code, out) == (2, "")
     (line,) = [line for line in err.splitlines() if line]
     assert said in line
@@ -142,17 +107,8 @@ def test_eval_measures_it_and_tells_strangers(
     engine.fakes["tiny"].name = "tiny"
     monkeypatch.setattr(engine_module, "Engine", lambda settings: engine)
     monkeypatch.setattr(corpora, "ensure", lambda source, settings: None)
-    code, out, _ = call(
-        "eval",
-        folder,
-        "--routes",
-        "bm25",
-        "--route",
-        f"mine={tmp_path}/rag.py:search",
-        "--route",
-        f"odd={tmp_path}/rag.py:strangers",
-        "--json",
-    )
+    own = ("--route", "mine=rag.py:search", "--route", "odd=rag.py:strangers")
+    code, out, _ = call("eval", folder, "--routes", "bm25", *own, "--json")
     assert code == 0
     figures = json.loads(out)
     assert list(figures["routes"]) == ["bm25", "mine", "odd"]

@@ -13,8 +13,10 @@ from core.corpus.enrichments import store as enrichments
 from core.domain.background_job import jobs
 from core.domain.errors import Cancelled, Unavailable
 from core.domain.settings import Settings
+from core.domain.types import Query
 from core.engine.engine import Engine
 from core.evaluation import experiment_store, first_start
+from core.evaluation.dataset import Question
 from core.evaluation.first_start import Part, Preparing
 from core.evaluation.labels import desk
 from core.store import Store
@@ -66,6 +68,8 @@ def ended(engine: Engine) -> list[Preparing]:
 
 
 def test_parts_are_made_in_their_order_and_recorded(engine, parts):
+    first_start.begin(Engine(engine.settings.model_copy(update={"first_start": "off"})))
+    assert not first_start.known(engine.settings.home)
     first_start.begin(engine)
     first_start.begin(engine)
     until(lambda: ended(engine))
@@ -91,20 +95,13 @@ def test_stop_ends_the_lane_until_somebody_goes_on(engine, parts):
     [job] = first_start.known(engine.settings.home)
     job.cancel()
     until(lambda: job.done)
-    assert job.cancelled
     first_start.begin(engine)
     assert first_start.known(engine.settings.home) == [job], "nothing begins again by itself"
-    assert not first_start.recorded(engine.settings.home)
+    assert (job.cancelled, first_start.recorded(engine.settings.home)) == (True, {})
     parts.hold.set()
     first_start.again(engine, job)
     until(lambda: ended(engine))
     assert parts.made == ["one", "two", "three"]
-
-
-def test_nothing_is_begun_where_the_settings_say_so(tmp_path, parts):
-    first_start.begin(Engine(Settings(home=tmp_path, first_start="off")))
-    assert not first_start.known(tmp_path)
-    assert not parts.made
 
 
 @pytest.mark.slow
@@ -119,16 +116,9 @@ def test_the_documents_are_ready_in_a_moment_and_stay_deleted(engine):
 
 @pytest.mark.slow
 def test_examples_are_made_only_where_there_is_nothing_of_ones_own(engine, monkeypatch):
-    desk.create(engine.store, "mine", "support", desk_questions())
+    desk.create(engine.store, "mine", "support", [Question("q", Query("When is the refund paid?"))])
     monkeypatch.setattr(experiment_store, "names", lambda _: ["mine"])
     by_name = {part.name: part for part in first_start.LANES[0]}
     for name in ("example labels", "example evaluation"):
         assert by_name[name].make(engine, lambda *_: None, threading.Event()) is None
     assert [one.name for one in desk.sets(engine.store)] == ["mine"]
-
-
-def desk_questions():
-    from core.domain.types import Query
-    from core.evaluation.dataset import Question
-
-    return [Question("q", Query("When is the refund paid?"))]

@@ -7,17 +7,11 @@ import numpy as np
 import pytest
 
 from core.cli import main
-from core.corpus import catalogue
-from core.corpus.chunk import WHOLE
-from core.corpus.source import Source
-from core.domain import settings as settings_module
 from core.domain.errors import BadInput
-from core.domain.settings import Settings
 from core.domain.types import Query
-from core.engine import engine as engine_module
 from core.evaluation import access, gaps
 from core.evaluation.dataset import LabelledSet, Question
-from tests.fakes import FakeEngine
+from tests.fakes import FakeEngine, asked_by_commands
 from tests.parcels import TEXTS, labelled, people
 
 
@@ -73,8 +67,7 @@ def test_one_in_ten_answerable_questions_is_called_a_gap(engine):
 
 def test_without_labels_sentences_of_the_corpus_calibrate_the_test(tmp_path):
     texts = {
-        name: f"{text} It weighs {n} kilograms and crosses river {n} twice."
-        for n, (name, text) in enumerate(TEXTS.items())
+        id: f"{text} It weighs {n} kg and crosses river {n}." for n, (id, text) in enumerate(TEXTS.items())
     }
     engine = FakeEngine(tmp_path, texts=texts)
     corpus = engine.corpus("tiny")
@@ -82,19 +75,13 @@ def test_without_labels_sentences_of_the_corpus_calibrate_the_test(tmp_path):
     assert all(sentence in passage.text for sentence, passage in gaps.known_items(corpus))
     test = gaps.calibrate(evidence, None, lambda *_: None)
     assert (test.source, test.questions) == ("sentences of the corpus", 40)
-
-
-def test_a_corpus_that_is_too_small_to_calibrate_on_is_refused(tmp_path):
-    engine = FakeEngine(tmp_path)
+    small = FakeEngine(tmp_path / "small")
     with pytest.raises(BadInput, match="to calibrate on; 20 are needed"):
-        gaps.find(engine, engine.corpus("tiny"), LabelledSet("asked", (), {}), ["bm25"])
+        gaps.find(small, small.corpus("tiny"), LabelledSet("asked", (), {}), ["bm25"])
 
 
 def test_the_command_prints_json(engine, monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(engine_module, "shared_engine", lambda: engine)
-    monkeypatch.setattr(settings_module, "current", lambda: Settings(home=tmp_path))
-    monkeypatch.setattr(catalogue, "source", lambda *_, **__: Source("tiny", "indexed", None, WHOLE))
-    monkeypatch.setattr("core.cli.corpora.ensure", lambda *_: None)
+    asked_by_commands(monkeypatch, engine)
     corpus = engine.corpus("tiny")
     monkeypatch.setattr(access, "own_questions", lambda *_: labelled(people(corpus)))
     file = tmp_path / "asked.jsonl"

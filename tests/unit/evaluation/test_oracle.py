@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.evaluation import comparison, costs, oracle
-from core.evaluation import text as sentences
 
 M = "m"
 
@@ -98,66 +97,33 @@ def test_the_interval_of_a_gain_covers_the_true_gain(n, apart):
     assert np.mean(inside) >= 0.93
 
 
-def test_the_oracle_in_words():
-    best, nearest, pair = sentences.oracle(oracle.oracle(HAND, M), str.upper)
-    assert "would give 0.725 m (95% interval" in best
-    assert "4 questions)" in best
-    assert nearest.startswith("A comes closest: it falls short by 0.300 (")
-    assert pair.startswith("A and B complement each other most")
-    assert sentences.oracle(None) == []
-
-
 NUMBERS = st.sampled_from([None, math.nan, 0.0, 0.25, 0.5, 0.75, 1.0, 2.0])
-
-
-def brute(points):
-    """Those that nobody beats, from the definition."""
-    known = {
-        name: (q, c)
-        for name, (q, c) in points.items()
-        if q is not None and c is not None and not math.isnan(q) and not math.isnan(c)
-    }
-    return {
-        name
-        for name, (q, c) in known.items()
-        if not any(q2 >= q and c2 <= c and (q2 > q or c2 < c) for q2, c2 in known.values())
-    }
 
 
 @given(
     st.dictionaries(st.text("abcdefghij", min_size=1, max_size=2), st.tuples(NUMBERS, NUMBERS), max_size=12)
 )
 def test_a_front_is_what_nobody_beats(points):
+    known = {name: one for name, one in points.items() if None not in one and not any(map(math.isnan, one))}
+    beating = {
+        name: {other for other, (q2, c2) in known.items() if q2 >= q and c2 <= c and (q2, c2) != (q, c)}
+        for name, (q, c) in known.items()
+    }
     found = costs.front(points)
-    assert len(found) == len(set(found))
-    assert set(found) == brute(points)
+    assert sorted(found) == sorted(name for name in known if not beating[name])
     amounts = [points[name][1] for name in found]
     assert amounts == sorted(amounts)
-    for name, (quality, cost) in points.items():
-        beating = costs.beaten_by(points, name)
-        assert set(beating) <= set(found)
-        placed = not any(value is None or math.isnan(value) for value in (quality, cost))
-        assert bool(beating) == (placed and name not in found)
-        for one in beating:
-            assert points[one][0] >= quality
-            assert points[one][1] <= cost
+    for name in points:
+        assert set(costs.beaten_by(points, name)) == beating.get(name, set()) & set(found)
 
 
 def test_points_of_figures():
-    row = {
-        "ndcg@10": 0.5,
-        "p50_ms": 12.0,
-        "p95_ms": None,
-        "llm_calls": 6,
-        "prompt_tokens": 90,
-        "completion_tokens": 30,
-        "statuses": {"ok": 3, "failed": 1},
-    }
+    row = {"ndcg@10": 0.5, "p50_ms": 12.0, "p95_ms": None, "statuses": {"ok": 3, "failed": 1}}
+    row |= {"llm_calls": 6, "prompt_tokens": 90, "completion_tokens": 30}
     figures = {"routes": {"a": row, "b": {**row, "statuses": {"ok": 0}}}}
-    assert costs.points(figures, "ndcg@10", "p50_ms")["a"] == (0.5, 12.0)
-    assert costs.points(figures, "ndcg@10", "p95_ms")["a"] == (0.5, None)
-    assert costs.points(figures, "ndcg@10", "calls") == {"a": (0.5, 1.5), "b": (0.5, None)}
-    assert costs.points(figures, "ndcg@10", "tokens")["a"] == (0.5, 30.0)
+    for cost, amount in (("p50_ms", 12.0), ("p95_ms", None), ("calls", 1.5), ("tokens", 30.0)):
+        assert costs.points(figures, "ndcg@10", cost)["a"] == (0.5, amount)
+    assert costs.points(figures, "ndcg@10", "calls")["b"] == (0.5, None)
     with pytest.raises(ValueError, match="cost='euro'; there are: p50_ms, p95_ms, calls, tokens"):
         costs.points(figures, "ndcg@10", "euro")
 

@@ -6,11 +6,13 @@ import pytest
 from scipy.stats import binomtest
 
 from core.cli import main
+from core.corpus import index
+from core.domain import settings
 from core.domain.errors import BadInput
 from core.domain.types import Query, Turn
 from core.evaluation.dataset import Evidence, LabelledSet, Question, Written
 from core.evaluation.raft import Made, examples, quotes
-from tests.fakes import TEXTS, MemoryCorpus
+from tests.fakes import TEXTS, HashEmbedder, MemoryCorpus
 
 CORPUS = MemoryCorpus(TEXTS)
 CRUSHED = Question(
@@ -50,30 +52,22 @@ def test_what_the_model_is_to_say_is_quotes_and_the_gold_answer_alone():
     assert said["content"] == f"##begin_quote##{QUOTE}##end_quote##\n##Answer: within 48 hours"
     [bare], _ = make()
     assert bare["messages"][-1]["content"] == "##Answer: within 48 hours"
-
-
-def test_without_the_oracle_nothing_is_quoted():
-    [example], made = make(said={"q1": (QUOTE,)}, p_gold=0.0)
-    assert example["oracle"] is None
-    assert "crushed:0-80" not in [passage["id"] for passage in example["context"]]
-    assert example["quotes"] == []
-    assert "begin_quote" not in example["messages"][-1]["content"]
-    assert made.without_oracle == 1
+    [blind], made = make(said={"q1": (QUOTE,)}, p_gold=0.0)
+    assert (blind["oracle"], blind["quotes"], made.without_oracle) == (None, [], 1)
+    assert "crushed:0-80" not in [passage["id"] for passage in blind["context"]]
+    assert "begin_quote" not in blind["messages"][-1]["content"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("p", [0.2, 0.5, 0.8])
+@pytest.mark.parametrize("p", [0.2, 0.8])
 def test_the_share_with_the_oracle_is_p(p):
-    questions = [Question(f"q{n}", CRUSHED.query, answers=("48 hours",)) for n in range(2000)]
+    questions = [Question(f"q{n}", CRUSHED.query, answers=("48 hours",)) for n in range(1000)]
     made_of, made = make(questions, {q.id: GRADES for q in questions}, p_gold=p)
-    kept = sum(example["oracle"] is not None for example in made_of)
-    assert made.examples == 2000 == kept + made.without_oracle
-    assert binomtest(kept, 2000, p).pvalue > 0.001
-    places = [
-        [p["id"] for p in e["context"]].index("crushed:0-80") for e in made_of if e["oracle"] is not None
-    ]
-    size = max(len(e["context"]) for e in made_of)
-    assert set(places) == set(range(size)), "the oracle stands at any place"
+    kept = [[one["id"] for one in e["context"]] for e in made_of if e["oracle"] is not None]
+    assert made.examples == 1000 == len(kept) + made.without_oracle
+    assert binomtest(len(kept), 1000, p).pvalue > 0.001
+    places = {ids.index("crushed:0-80") for ids in kept}
+    assert places == set(range(max(map(len, kept)))), "the oracle stands at any place"
 
 
 def test_it_repeats_itself_and_a_question_does_not_depend_on_the_others():
@@ -105,27 +99,20 @@ def test_quotes_are_those_of_the_labels_that_answer():
 @pytest.fixture
 def beir(tmp_path, monkeypatch):
     """A BEIR folder with a dev and a test split, and an embedder that needs no model file."""
-    from core.corpus import index
-    from core.domain import settings
-    from tests.fakes import HashEmbedder
-
     folder = tmp_path / "mine"
     (folder / "qrels").mkdir(parents=True)
-    ids = {id: id.split("-")[0].replace(":", "") for id in TEXTS}
-    rows = [{"_id": ids[id], "title": "", "text": text} for id, text in TEXTS.items()]
-    (folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    rows = [{"_id": id.split("-")[0].replace(":", ""), "text": text} for id, text in TEXTS.items()]
+    (folder / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)))
     asked = [
         {"_id": "d1", "text": "When is a crushed box reported?", "metadata": {"answer": "within 48 hours"}},
         {"_id": "t1", "text": "How are fragile items packed?", "metadata": {"answer": "in two boxes"}},
     ]
-    (folder / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked))
-    for split, question, passage in (("dev", "d1", "crushed0"), ("test", "t1", "fragile0")):
-        (folder / "qrels" / f"{split}.tsv").write_text(
-            f"query-id\tcorpus-id\tscore\n{question}\t{passage}\t1\n"
-        )
+    (folder / "queries.jsonl").write_text("\n".join(map(json.dumps, asked)))
+    for split, judged in (("dev", "d1\tcrushed0"), ("test", "t1\tfragile0")):
+        (folder / "qrels" / f"{split}.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}\t1\n")
     now = settings.Settings(home=tmp_path / "home")
     monkeypatch.setattr(settings, "current", lambda: now)
-    monkeypatch.setattr("core.corpus.index.embedder_identity", lambda name, _settings: name)
+    monkeypatch.setattr(index, "embedder_identity", lambda name, _settings: name)
     index.build("mine", folder, settings=now, embedder=HashEmbedder())
     return folder
 

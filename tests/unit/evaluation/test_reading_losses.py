@@ -42,17 +42,16 @@ def corpus(tmp_path_factory):
         return index.build("losses", folder, settings=settings, chunking=Chunking(80))
 
 
-@pytest.fixture
-def written():
-    return Written("set", (), {id: (Evidence(doc, 3, quote),) for id, (doc, quote) in QUOTES.items()})
+WRITTEN = Written("set", (), {id: (Evidence(doc, 3, quote),) for id, (doc, quote) in QUOTES.items()})
 
 
-def test_a_lost_label_rejects_no_set_and_is_found_by_nothing(corpus, written):
-    labelled, said = sets.tie(written, corpus)
+def test_a_lost_label_rejects_no_set_and_is_found_by_nothing(corpus):
+    labelled, said = sets.tie(WRITTEN, corpus)
     lost = {id for id, grades in labelled.qrels.items() if all(map(is_lost, grades))}
     assert lost == {"scanned", "hidden", "damaged", "skipped", "missing"}
     assert not corpus.by_ids([id for question in lost for id in labelled.qrels[question]])
     assert len(said) == 1
+    assert list(losses(WRITTEN, corpus, "kept")) == []
     assert said[0].startswith("5 labels were lost before the index: 4 not read, 1 damaged in reading.")
 
 
@@ -67,17 +66,13 @@ def test_a_lost_label_rejects_no_set_and_is_found_by_nothing(corpus, written):
         ("missing", "not read", "not in the corpus"),
     ],
 )
-def test_each_loss_has_its_kind_and_reason(corpus, written, question, kind, why):
-    (loss,) = losses(written, corpus, question)
+def test_each_loss_has_its_kind_and_reason(corpus, question, kind, why):
+    (loss,) = losses(WRITTEN, corpus, question)
     assert (loss.kind, why in loss.why) == (kind, True)
     if kind == "damaged in reading":
         assert "Dogs travel free of charge" in loss.nearest
     trace = PassageTrace(RouteResult("r", "R", "ok", 1.0), before=fates([loss]))
     assert trace.fate(loss.ids[0], 10).kind in (kind, "not searched")
-
-
-def test_a_label_that_was_read_is_no_loss(corpus, written):
-    assert list(losses(written, corpus, "kept")) == []
 
 
 def test_quotes_match_whatever_their_composition_and_white_space():

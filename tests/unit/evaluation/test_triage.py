@@ -6,16 +6,10 @@ import threading
 import pytest
 
 from core.cli import main
-from core.corpus import catalogue
-from core.corpus.chunk import WHOLE
-from core.corpus.source import Source
-from core.domain import settings as settings_module
-from core.domain.settings import Settings
 from core.domain.types import Query
-from core.engine import engine as engine_module
 from core.evaluation.triage import TrafficQuestion, triage
 from core.store.traces_in import read
-from tests.fakes import FakeEngine
+from tests.fakes import FakeEngine, asked_by_commands
 from tests.parcels import TEXTS, passages
 
 ASKED = "On which day is parcel number {} sent?"
@@ -26,25 +20,19 @@ def engine(tmp_path):
     return FakeEngine(tmp_path, texts=TEXTS)
 
 
-def attribute(key, value):
-    return {"key": key, "value": {"stringValue": value}}
+def attributes(known):
+    return [{"key": key, "value": {"stringValue": value}} for key, value in known.items()]
 
 
-def request(n, text, shown=(), **attributes):
+def request(n, text, shown=(), **known):
     """A trace as OTLP has it: a retriever that was asked `text` and returned passages by id."""
-    return {
-        "traceId": f"{n:032x}",
-        "spanId": f"{n:016x}",
-        "name": "search",
-        "startTimeUnixNano": str(1_790_000_000_000_000_000 + n),
-        "endTimeUnixNano": str(1_790_000_000_000_001_000 + n),
-        "attributes": [
-            attribute("openinference.span.kind", "RETRIEVER"),
-            attribute("input.value", text),
-            *(attribute(f"retrieval.documents.{at}.document.id", id) for at, id in enumerate(shown)),
-            *(attribute(name.replace("_", "."), value) for name, value in attributes.items()),
-        ],
-    }
+    asked = {"openinference.span.kind": "RETRIEVER", "input.value": text}
+    asked |= {f"retrieval.documents.{at}.document.id": id for at, id in enumerate(shown)}
+    asked |= {name.replace("_", "."): value for name, value in known.items()}
+    began = 1_790_000_000_000_000_000 + n
+    times = {"startTimeUnixNano": str(began), "endTimeUnixNano": str(began + 1000)}
+    ids = {"traceId": f"{n:032x}", "spanId": f"{n:016x}"}
+    return {**ids, "name": "search", **times, "attributes": attributes(asked)}
 
 
 def otlp(*spans):
@@ -99,11 +87,8 @@ def test_of_equal_questions_the_one_with_a_complaint_goes_first(engine):
     wrong = [passages(engine.corpus("tiny"))[30]]
     praised, blamed = request(1, ASKED.format(5), wrong), request(2, ASKED.format(6), wrong)
     for span, label in ((praised, "good"), (blamed, "bad")):
-        scored = [
-            attribute("gen_ai.evaluation.name", "thumbs"),
-            attribute("gen_ai.evaluation.score.label", label),
-        ]
-        span["events"] = [{"name": "gen_ai.evaluation.result", "attributes": scored}]
+        scored = {"gen_ai.evaluation.name": "thumbs", "gen_ai.evaluation.score.label": label}
+        span["events"] = [{"name": "gen_ai.evaluation.result", "attributes": attributes(scored)}]
     found = sorted_traffic(engine, praised, blamed, routes=["bm25"])["to_label"]
     assert [(one["question"], one["complaints"], one["decisive"]) for one in found] == [
         (ASKED.format(6), 1, 1),
@@ -112,27 +97,19 @@ def test_of_equal_questions_the_one_with_a_complaint_goes_first(engine):
 
 
 def test_what_traffic_does_not_show_is_a_warning_each(engine):
-    known = passages(engine.corpus("tiny"))[1]
+    known, alike = passages(engine.corpus("tiny"))[1], {"session_id": "s", "user_id": "u"}
     found = sorted_traffic(
         engine,
-        request(1, ASKED.format(1), [known, "nowhere"], session_id="s", user_id="u"),
-        request(2, ASKED.format(2), session_id="s", user_id="u"),
-        request(3, "hello, thanks!", session_id="s", user_id="u"),
+        request(1, ASKED.format(1), [known, "nowhere"], **alike),
+        request(2, ASKED.format(2), **alike),
+        request(3, "hello, thanks!", **alike),
     )
-    for part in (
-        "one user",
-        "one session",
-        "fewer than 20",
-        "not in corpus tiny",
-        "small talk",
-        "2 traces show",
-    ):
-        assert sum(part in line for line in found["warnings"]) == 1, part
+    parts = ("one user", "one session", "fewer than 20", "not in corpus tiny", "small talk", "2 traces show")
+    assert [sum(part in line for line in found["warnings"]) for part in parts] == [1] * len(parts)
     assert all("hello" not in one["question"] for one in found["to_label"])
-    two = sorted_traffic(
-        engine, request(1, ASKED.format(1), user_id="u"), request(2, ASKED.format(2), user_id="v")
-    )
-    assert not any("one user" in line or "one session" in line for line in two["warnings"])
+    apart = [request(n, ASKED.format(n), user_id=f"u{n}") for n in (1, 2)]
+    warnings = sorted_traffic(engine, *apart)["warnings"]
+    assert not any("one user" in line or "one session" in line for line in warnings)
 
 
 def test_what_was_asked_before_a_stop_is_compared(engine):
@@ -149,25 +126,8 @@ def test_what_was_asked_before_a_stop_is_compared(engine):
     assert any("2 of 5 questions" in line for line in found["warnings"])
 
 
-def test_a_stop_within_the_look_for_small_talk_is_as_clean(engine, monkeypatch):
-    stop = threading.Event()
-    context = engine.context
-
-    def stopped(*args, **given):
-        stop.set()
-        return context(*args, **given)
-
-    monkeypatch.setattr(engine, "context", stopped)
-    found = sorted_traffic(engine, request(1, ASKED.format(1)), request(2, ASKED.format(2)), cancel=stop)
-    assert (found["questions"], found["to_label"]) == (2, [])
-    assert any("0 of 2 questions" in line for line in found["warnings"])
-
-
 def test_the_command_lists_what_differs_and_refuses_other_files(engine, monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(engine_module, "shared_engine", lambda: engine)
-    monkeypatch.setattr(settings_module, "current", lambda: Settings(home=tmp_path))
-    monkeypatch.setattr(catalogue, "source", lambda *_, **__: Source("tiny", "indexed", None, WHOLE))
-    monkeypatch.setattr("core.cli.corpora.ensure", lambda *_: None)
+    asked_by_commands(monkeypatch, engine)
     file = tmp_path / "traces.json"
     wrong = [passages(engine.corpus("tiny"))[30]]
     file.write_bytes(otlp(*(request(n, ASKED.format(n), wrong) for n in (1, 2))))
