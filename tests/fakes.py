@@ -322,7 +322,6 @@ TokenProbabilities = Mapping[str, float]  # the probability of each first token
 Reply = str | TokenProbabilities | Exception | Callable[[LLMRequest], "str | TokenProbabilities"]
 
 
-@dataclass
 class CutCorpus(MemoryCorpus):
     """Documents cut into the pieces [start, end); without any each document is one."""
 
@@ -343,6 +342,7 @@ class CutCorpus(MemoryCorpus):
         return Document(id, id, self.texts[id]), [p for p in self.all if p.doc_id == id]
 
 
+@dataclass
 class ScriptedLLM:
     """Answers by the prompt's name: a text, the odds of the first token, an exception to raise, or a function
     of the request. A text gets token probabilities where it is that of Yes, or where they must be given.
