@@ -186,7 +186,7 @@ def test_each_set_is_judged_by_the_threshold_of_the_others():
     assert [one.auc for one in made.held_out] == [1.0, 1.0]
     assert [one.threshold for one in made.held_out] == pytest.approx([0.8, 0.3])
     assert [one.balanced_accuracy for one in made.held_out] == [0.5, 0.5]
-    expected = {name: tuple(sorted(c.question for c in cases if c.set == name)) for name in ("one", "two")}
+    expected = {name: tuple(sorted(c.question for c in cases if c.of == name)) for name in ("one", "two")}
     assert made.questions == expected
     assert made.auc == pytest.approx(0.75)
 
