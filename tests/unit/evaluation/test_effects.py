@@ -78,15 +78,6 @@ def test_interval_p_and_verdict_always_agree(differences):
             assert one[name] is None or 0 < one[name] <= 1
 
 
-def test_one_planned_comparison_has_the_plain_interval():
-    (values,) = columns(40)
-    one = comparison.family({"a": values})["a"]
-    assert one["ci95"] == pytest.approx(statistics.difference_interval(values))
-    assert one["p"] >= statistics.sign_flip_p(values)
-    ends = statistics.difference_interval(values, level=1 - one["p"])
-    assert min(map(abs, ends)) == pytest.approx(0, abs=1e-9), "p is that of the interval here"
-
-
 def test_intervals_have_the_level_at_which_holm_tests():
     """The one shown is compared at alpha / 3, the others at alpha / 2."""
     clear, vague, other = np.random.default_rng(3).normal([[0.2], [0.02], [0.0]], 0.2, (3, 60)).clip(-1, 1)

@@ -73,6 +73,7 @@ def test_ask_takes_functions_and_an_endpoint_beside_routes_and_one_that_fails_co
     assert results["broken"]["error"] == "pipeline broken failed: ValueError: no index"
     assert [hit["id"] for hit in results["service"]["hits"]] == [id]
     assert results["mine"]["hits"]
+    registry.forget_given()
     _, out, _ = call(*ASK, "--route", "mine=rag.py:search", "--json")  # without --routes: a first visit's
     asked = {one["route"] for one in json.loads(out)["results"]}
     assert asked == {"mine", *(one.name for one in registry.ours().values() if one.first)}

@@ -350,7 +350,7 @@ JSON = st.recursive(
 COLUMNS = sorted({name for one in FORMATS for need in one.needs for name in need.split("|")})
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.dictionaries(st.sampled_from(COLUMNS), JSON, min_size=1, max_size=4), min_size=1, max_size=3)
 )

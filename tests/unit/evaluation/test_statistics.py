@@ -137,13 +137,6 @@ def test_worse_than_over_common_questions_only():
     assert (statistics.worse_than(np.empty((3, 0))) == 1).all()
 
 
-def test_worse_than_among_sixty_routes_takes_seconds():
-    table = np.random.default_rng(9).random((60, 400))
-    began = time.perf_counter()
-    assert statistics.worse_than(table).min() > 0.01
-    assert time.perf_counter() - began < 15
-
-
 @pytest.mark.parametrize(("comparisons", "least"), [(1, 6), (10, 9), (300, 14)])
 def test_fewer_questions_can_show_nothing(comparisons, least):
     assert statistics.least_to_show(comparisons) == least
