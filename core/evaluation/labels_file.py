@@ -28,6 +28,7 @@ LossKind = Literal["not read", "damaged in reading", "split"]
 DAMAGED = 0.5  # the share of a quote's words that stand together; with fewer the text was not read
 _ID = "#unread-"
 _WORD = re.compile(r"\w+")
+_SPACE = re.compile(r"\s+")
 _BETWEEN = r"[\s|*_`#>]+"  # white space and the marks of Markdown
 
 
@@ -55,8 +56,19 @@ def is_lost(id: str) -> bool:
 
 def find(quote: str, text: str) -> Span | None:
     """Return where a quote stands in a text, composed characters and white space not compared."""
-    words = [re.escape(word) for word in composed(quote).split()]
-    found = re.search(r"\s+".join(words), text) or re.search(_BETWEEN.join(words), text)
+    words = composed(quote).split()
+    start = text.find(words[0]) if words else -1
+    while start >= 0:  # most quotes stand there as they are, and a pattern takes longer to compile
+        at = start + len(words[0])
+        for word in words[1:]:
+            space = _SPACE.match(text, at)
+            if space is None or not text.startswith(word, space.end()):
+                break
+            at = space.end() + len(word)
+        else:
+            return start, at
+        start = text.find(words[0], start + 1)
+    found = re.search(_BETWEEN.join(map(re.escape, words)), text)
     return found.span() if found else None
 
 

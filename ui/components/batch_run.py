@@ -67,4 +67,4 @@ def refused(corpus: str, error: RouteScopeError) -> None:
 
 @st.cache_data(ttl=60, max_entries=16, show_spinner="Reading the labelled questions")
 def _count(corpus: str, home: str) -> int:  # noqa: ARG001 - part of the cache key
-    return len(batches.labelled(state.engine(), corpus).questions)
+    return len(batches.written(state.engine(), corpus).questions)

@@ -23,7 +23,7 @@ from core.domain.types import Hit, Passage, RouteResult, Scored
 from core.engine import availability
 from core.engine.request import Request
 from core.evaluation import comparison, sets
-from core.evaluation.dataset import LabelledSet
+from core.evaluation.dataset import Found, LabelledSet
 from core.evaluation.finding import Finding, compared
 from core.routes.registry import pick
 from core.steps.evaluate import Act, act
@@ -133,19 +133,21 @@ def check(engine: Engine, corpus: str, routes: Parameters, *, models: bool = Tru
 
 
 def labelled(engine: Engine, corpus: str) -> LabelledSet:
-    """Return the labelled questions of `corpus`, all splits, tied to its passages. Raises Unlabelled saying
-    how to get some.
-    """
+    """Return the labelled questions of `corpus`, all splits, tied to its passages; errors as `written`."""
+    return sets.tie(written(engine, corpus), engine.corpus(corpus))[0]
+
+
+def written(engine: Engine, corpus: str) -> Found:
+    """Return the labelled questions of `corpus`, all splits. Raises Unlabelled saying how to get some."""
     origin = catalogue.source(corpus, settings=engine.settings, known_only=True)
     try:
-        found = sets.read(origin.name, origin.path, split="all")
+        return sets.read(origin.name, origin.path, split="all")
     except BadInput as error:
         raise Unlabelled(
             f"corpus {corpus} has no labelled questions, so the effect cannot be measured. Labels "
             f"come as a BEIR folder (queries.jsonl and qrels/*.tsv beside the documents) or from a file: "
             f"{COMMAND} eval {corpus} --questions FILE ({error})"
         ) from None
-    return sets.tie(found, engine.corpus(corpus))[0]
 
 
 def seconds(result: RouteResult, count: int) -> float:

@@ -1,6 +1,10 @@
 """Labels whose words were lost before the index count as not found, and say how they were lost."""
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from core.analysis.passage_trace import PassageTrace
 from core.corpus import catalogue, index
@@ -79,3 +83,9 @@ def test_quotes_match_whatever_their_composition_and_white_space():
     assert find("Mu\u0308nchen\n liegt", "In M\u00fcnchen liegt es") == (3, 16)
     assert find("Day 9", "| Day | 9 |") == (2, 9)
     assert find("Day 9", "| Day | 12 |") is None
+
+
+@given(st.text("ab \n\u2003", min_size=1, max_size=6), st.text("ab \n\u2003", max_size=20))
+def test_quotes_are_found_where_a_pattern_of_their_words_matches_first(quote, text):
+    found = re.search(r"\s+".join(quote.split()), text)
+    assert find(quote, text) == (found and found.span())
