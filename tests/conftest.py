@@ -11,8 +11,8 @@ import gc
 import os
 import sys
 import threading
-from collections.abc import Generator, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -132,12 +132,28 @@ def store_place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     return Dsn(fresh())
 
 
+@pytest.fixture
+def store(store_place: Any) -> Iterator[core.store.Store]:
+    """A store in a file, and again in a database of a server."""
+    with closing(core.store.Store(store_place)) as made:
+        yield made
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Run a command line: (exit code, stdout, stderr)."""
+    from core.cli import main
+
+    return lambda *args: (main([*map(str, args)]), *capsys.readouterr())
+
+
 @pytest.fixture(autouse=True)
 def connections_let_go() -> Iterator[None]:
     """A server takes a hundred connections, and each test has a database of its own."""
     yield
     if (served := sys.modules.get("core.corpus.served")) is not None:
-        served.let_go()
+        for server in list(served._servers.values()):
+            server.close()
 
 
 @pytest.fixture(autouse=True)

@@ -42,7 +42,6 @@ LINKS, BUILD_EFFORT = 32, 120  # of the HNSW graph, as of the local one: with pg
 MOST_DIMENSIONS = 2_000  # that pgvector's HNSW takes
 MOST_MEMORY_MB = 4_096  # for a graph while it is built
 LOCK = 0x52745349  # key of the advisory lock under which indexes are made
-BATCH = 1_000  # passages sent together
 Tick = Callable[[int, int], None]
 Documents = Iterable[tuple[str, str, str, Mapping[str, str]]]  # id, title, text, metadata
 Passages = Iterable[tuple[int, Passage, Mapping[str, str]]]
@@ -75,12 +74,6 @@ _servers: dict[Dsn, PostgresServer] = {}
 def server_of(dsn: Dsn) -> PostgresServer:
     """Return the connections to a database, one set per process."""
     return _servers.setdefault(dsn, PostgresServer(dsn))
-
-
-def let_go() -> None:
-    """Close the connections to all databases that nobody uses now."""
-    for server in list(_servers.values()):
-        server.close()
 
 
 def compose(statement: str, **parts: Composable | int | str) -> Composable:

@@ -18,7 +18,7 @@ from core.backends.rerankers import EMBEDDED, LLM, Rerankers
 from core.corpus import catalogue
 from core.corpus.passage_matching import Matched
 from core.domain import people
-from core.domain.errors import RouteScopeError, Unavailable, describe
+from core.domain.errors import ModelFailed, RouteScopeError, Unavailable, describe
 from core.domain.external import PipelineReply
 from core.domain.format import milliseconds
 from core.domain.models import AT
@@ -105,8 +105,6 @@ def llm_failure(engine: Engine) -> str:
     """Why the language model did not answer when it was last tested, in this process or a service in
     another; "" if it did, or was not tested.
     """
-    from core.backends.llm.probe import last_failure
-
     try:
         llm = engine.llm()
     except RouteScopeError:
@@ -144,9 +142,6 @@ def _since(began: float) -> str:
 
 
 def _llm(engine: Engine, report: Report, cancel: threading.Event) -> Facts:
-    from core.backends.llm.probe import probe
-    from core.domain.errors import ModelFailed
-
     began = time.perf_counter()
     found = probe(engine.llm(), timeout=engine.settings.llm_timeout_s, cancel=cancel, report=report)
     if found.error:
@@ -197,8 +192,6 @@ def _embeds(engine: Engine, report: Report, name: str) -> Facts:
 
 
 def _reranker(engine: Engine, report: Report, cancel: threading.Event) -> Facts:
-    from core.domain.types import Passage
-
     rerankers = engine.rerankers()
     began = time.perf_counter()
     report("loading", 0, 2)

@@ -8,13 +8,7 @@ from core.corpus.browse import browse
 from core.corpus.build import CUT, READ
 from core.corpus.enrichments import store
 from core.domain.errors import BadInput
-from core.domain.settings import Settings
 from tests.fakes import HashEmbedder
-
-
-@pytest.fixture
-def settings(tmp_path):
-    return Settings(home=tmp_path / "home", embedder="hash")
 
 
 @pytest.fixture
@@ -41,15 +35,16 @@ def pages(corpus, **how):
 def test_pages_hold_every_passage_once_in_order(corpus):
     assert [p for p, _ in pages(corpus)] == corpus.passages(range(corpus.size))
     assert browse(corpus, start=10_000).passages == ()
+    took = corpus.info.build_ms
+    assert list(took)[:2] == [READ, CUT]
+    assert min(took[READ], took[CUT]) > 0
 
 
 def test_words_and_vectors_rank_as_search_does(corpus):
+    vector = HashEmbedder().embed_query("word3 common")
     for how, hits in (
         ({"words": "word3 common"}, corpus.search_sparse("word3 common", corpus.size)),
-        (
-            {"vector": HashEmbedder().embed_query("word3 common")},
-            corpus.search_dense(HashEmbedder().embed_query("word3 common"), corpus.size),
-        ),
+        ({"vector": vector}, corpus.search_dense(vector, corpus.size)),
     ):
         found = pages(corpus, **how)
         assert [p.id for p, _ in found] == [hit.passage.id for hit in hits]
@@ -85,14 +80,6 @@ def test_documents_are_found_by_a_part_of_their_name_taken_literally(corpus):
     for one in first[:3]:
         document, pieces = corpus.document(one.id)
         assert (one.title, one.passages, one.characters) == (document.title, len(pieces), pieces[-1].end)
-
-
-def test_reading_and_cutting_are_timed_apart(corpus):
-    took = corpus.info.build_ms
-    assert list(took)[:2] == [READ, CUT]
-    assert min(took.values()) >= 0
-    assert took[READ] > 0
-    assert took[CUT] > 0
 
 
 def test_what_was_made_for_a_corpus_goes_with_its_index(corpus, settings, tmp_path):

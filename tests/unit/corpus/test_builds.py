@@ -51,20 +51,16 @@ def test_a_build_reports_and_ends(tmp_path, slow):
     assert build not in builds.under_way()
 
 
-def test_a_build_can_be_stopped_and_begun_again(tmp_path, slow):
+def test_a_build_can_be_stopped_and_begun_again_and_its_error_is_kept(tmp_path, slow):
     build = begin(tmp_path, "two")
     build.cancel()
     build.wait(60)
     assert (build.done, build.cancelled, build.error) == (True, True, None)
-    assert begin(tmp_path, "two") is not build
+    again = begin(tmp_path, "two", "broken")
+    assert again is not build
     slow.set()
-
-
-def test_a_builds_error_is_kept_for_the_page(tmp_path, slow):
-    slow.set()
-    build = builds.start("three", "broken", Settings(home=tmp_path))
-    build.wait(60)
-    assert build.error == "broken/corpus.jsonl line 2: not JSON"
+    again.wait(60)
+    assert again.error == "broken/corpus.jsonl line 2: not JSON"
 
 
 def test_a_build_that_costs_too_much_can_be_confirmed(tmp_path, monkeypatch):
@@ -91,21 +87,21 @@ def test_samples_of_the_built_in_corpus_are_complete_and_in_order():
     assert any(sample.query.history for sample in found)
 
 
-def test_a_broken_sample_is_named_by_file_and_line(tmp_path):
-    folder = tmp_path / "mine" / "questions"
-    folder.mkdir(parents=True)
-    rows = ['{"id": "a", "text": "Why?"}', '{"id": "b", "text": "How?", "sample": {"order": "first"}}']
-    (folder / "q.jsonl").write_text("\n".join(rows))
-    with pytest.raises(BadInput, match=r"q\.jsonl line 2: a sample needs"):
-        samples("mine", tmp_path)
-
-
-def test_samples_come_by_their_order(tmp_path):
+def test_samples_come_by_their_order_and_a_broken_one_is_named_by_file_and_line(tmp_path):
     row = '{{"id": "{0}", "text": "{0}?", "sample": {{"order": {1}, "shows": "s"}}}}'
-    (tmp_path / "mine").mkdir()
-    lines = [row.format("c", 3), row.format("a", 1), row.format("b", 2), '{"id": "x", "text": "no sample"}']
-    (tmp_path / "mine" / "questions.jsonl").write_text("\n".join(lines))
+    rows = {
+        "mine": [
+            *(row.format(id, at) for id, at in (("c", 3), ("a", 1), ("b", 2))),
+            '{"id": "x", "text": "?"}',
+        ],
+        "broken": [row.format("a", 1), '{"id": "b", "text": "How?", "sample": {"order": "first"}}'],
+    }
+    for name, lines in rows.items():
+        (tmp_path / name / "questions").mkdir(parents=True)
+        (tmp_path / name / "questions" / "q.jsonl").write_text("\n".join(lines))
     assert [sample.id for sample in samples("mine", tmp_path)] == ["a", "b", "c"]
+    with pytest.raises(BadInput, match=r"q\.jsonl line 2: a sample needs"):
+        samples("broken", tmp_path)
 
 
 def test_a_corpus_name_cannot_lead_out_of_the_data_folder(tmp_path):

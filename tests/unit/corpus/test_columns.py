@@ -45,14 +45,6 @@ def test_chosen_columns_go_first_and_none_makes_no_rows_documents():
     assert plan(["text"], [{"text": "x"}], ("elsewhere",)).usual  # another file has that column
 
 
-def test_what_was_taken_as_what_is_said():
-    said = plan(("id", "question", "answer", "by"), [], ()).in_words()
-    assert said == "each row is a document, text: answer; title: question; name: value lines: id, by"
-    assert "a table (a, b): one document describes it" in plan(("a", "b"), [], ()).in_words()
-    many = plan([f"c{n}" for n in range(500)], [], ()).in_words()
-    assert "and 488 more" in many
-
-
 def test_a_csv_of_questions_and_answers_is_a_document_a_row(tmp_path):
     rows = [f'How long does step {n} take?,"Step {n} takes {n} days, weekends excluded."' for n in range(60)]
     (tmp_path / "faq.csv").write_text("question,answer\n" + "\n".join(rows))

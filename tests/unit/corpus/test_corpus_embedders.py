@@ -1,11 +1,7 @@
 """A corpus with the vectors of several embedders: what is made, kept, paid, asked for and never mixed up."""
 
-from __future__ import annotations
-
 import json
 import threading
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,13 +20,13 @@ from core.engine.request import Request
 from core.routes.registry import ours, pick, routes
 from tests import embedding_services as services
 from tests.embedding_services import KEY, Refused, served, unit
-from tests.loopback import Loopback, loopback
+from tests.loopback import loopback
 
 WORDS = ("box", "key", "parcel", "return", "customs", "letter", "stamp", "scale", "label", "crate")
 
 
 @pytest.fixture
-def documents(tmp_path: Path) -> Path:
+def documents(tmp_path):
     folder = tmp_path / "documents"
     folder.mkdir()
     for number, word in enumerate(WORDS):
@@ -39,17 +35,17 @@ def documents(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def server() -> Any:
+def server():
     with loopback(served(services.openai)) as found:
         yield found
 
 
 @pytest.fixture
-def settings(tmp_path: Path, server: Loopback, monkeypatch: pytest.MonkeyPatch) -> Settings:
+def settings(tmp_path, server, monkeypatch):
     """Two services at one address: `a` is the setting, `b` prefixes what it embeds."""
     monkeypatch.setattr("core.backends.llm.pace.PAUSE_S", 0.001)
     monkeypatch.setenv("TEST_EMBEDDING_KEY", KEY)
-    common: dict[str, Any] = {
+    common = {
         "model": "small",
         "base_url": f"{server.url}/v1",
         "key_env": "TEST_EMBEDDING_KEY",
@@ -62,27 +58,27 @@ def settings(tmp_path: Path, server: Loopback, monkeypatch: pytest.MonkeyPatch) 
     return Settings(home=tmp_path / "home", embedder="a", embedders=tables)
 
 
-def texts(server: Loopback) -> list[str]:
+def texts(server):
     sent = [json.loads(one.split(b"\r\n\r\n", 1)[1])["input"] for one in server.requests]
     return [text for some in sent for text in some]
 
 
-def source(documents: Path, settings: Settings, *embedders: str) -> Any:
+def source(documents, settings, *embedders):
     from dataclasses import replace
 
     return replace(catalogue.source(str(documents), settings=settings), embedders=embedders)
 
 
-def ask(engine: Engine, embedder: str = "", route: str = "dense") -> Any:
+def ask(engine, embedder="", route="dense"):
     parameters = {route: {"embedder": embedder}} if embedder else {}
     return engine.ask(Request(Query("the parcel"), "documents", (route,), parameters)).results[0]
 
 
-def test_each_embedder_has_its_own_vectors_and_is_asked_with_its_own_question(
-    documents: Path, settings: Settings, server: Loopback
-) -> None:
+def test_each_embedder_has_its_own_vectors_and_is_asked_with_its_own_question(documents, settings, server):
     corpus = index.build(None, source(documents, settings, "a", "b"), settings=settings)
     assert catalogue.embedders_of(corpus.info, settings) == ["a", "b"]
+    for file in settings.home.rglob("*"):
+        assert not file.is_file() or KEY.encode() not in file.read_bytes(), file
     other = index.by_embedder(corpus, "b", settings=settings)
     assert isinstance(other, Further)
     passage = corpus.passages([0])[0]
@@ -104,9 +100,7 @@ def test_each_embedder_has_its_own_vectors_and_is_asked_with_its_own_question(
     assert by_b.hits[0].score == pytest.approx(expected, abs=1e-5)
 
 
-def test_a_corpus_without_the_vectors_says_so_and_calls_nobody(
-    documents: Path, settings: Settings, server: Loopback
-) -> None:
+def test_a_corpus_without_the_vectors_says_so_and_calls_nobody(documents, settings, server):
     index.build(None, str(documents), settings=settings)
     now = settings.model_copy(update={"embedder": "b"})
     engine = Engine(now)
@@ -122,9 +116,7 @@ def test_a_corpus_without_the_vectors_says_so_and_calls_nobody(
     assert ask(Engine(now)).status == "ok"  # a was chosen for the corpus
 
 
-def test_an_embedder_that_becomes_the_first_takes_its_vectors_along(
-    documents: Path, settings: Settings, server: Loopback
-) -> None:
+def test_an_embedder_that_becomes_the_first_takes_its_vectors_along(documents, settings, server):
     index.build(None, source(documents, settings, "a", "b"), settings=settings)
     server.requests.clear()
     corpus = index.build(None, source(documents, settings, "b", "a"), settings=settings)
@@ -139,12 +131,10 @@ def test_an_embedder_that_becomes_the_first_takes_its_vectors_along(
     assert sorted(text for text in texts(server) if "more" in text) == ["New One more.", "b: New One more."]
 
 
-def test_what_was_paid_for_is_kept_when_a_build_is_stopped_in_the_middle(
-    documents: Path, settings: Settings
-) -> None:
-    seen: list[list[str]] = []
+def test_what_was_paid_for_is_kept_when_a_build_is_stopped_in_the_middle(documents, settings):
+    seen = []
 
-    def falters(path: str, headers: dict[str, str], body: dict[str, Any]) -> Any:
+    def falters(path, headers, body):
         if len(seen) == 3:
             raise Refused(401, {"error": {"message": f"revoked: {KEY}"}})
         seen.append(body["input"])
@@ -168,7 +158,7 @@ def test_what_was_paid_for_is_kept_when_a_build_is_stopped_in_the_middle(
         assert not set(again) & set(paid)
 
 
-def test_another_build_does_not_forget_what_was_paid_for(tmp_path: Path) -> None:
+def test_another_build_does_not_forget_what_was_paid_for(tmp_path):
     one, other = Checkpoint(tmp_path, "paid"), Checkpoint(tmp_path, "free")
     one.add(np.ones((1, 16), np.uint8), np.ones((1, 4), np.float32))
     other.add(np.ones((1, 16), np.uint8), np.ones((1, 4), np.float32))
@@ -177,14 +167,12 @@ def test_another_build_does_not_forget_what_was_paid_for(tmp_path: Path) -> None
     assert list(other.sound()) == []
 
 
-def test_above_a_limit_nothing_is_embedded_until_it_is_confirmed(
-    documents: Path, settings: Settings, server: Loopback
-) -> None:
+def test_above_a_limit_nothing_is_embedded_until_it_is_confirmed(documents, settings, server):
     now = settings.model_copy(update={"embed_limit_cost": 0.0001})
     with pytest.raises(NotConfirmed, match="embed_limit_cost"):
         index.build(None, str(documents), settings=now)
     assert texts(server) == ["Is it there?"]
-    told: list[Any] = []
+    told = []
     corpus = index.build(
         None, str(documents), settings=now, begin=gate(now, confirmed=True, told=told.append)
     )
@@ -195,10 +183,10 @@ def test_above_a_limit_nothing_is_embedded_until_it_is_confirmed(
     assert isinstance(NotConfirmed("x"), BadInput)
 
 
-def test_stop_ends_a_build_by_a_service(documents: Path, settings: Settings) -> None:
+def test_stop_ends_a_build_by_a_service(documents, settings):
     stop = threading.Event()
 
-    def stops(path: str, headers: dict[str, str], body: dict[str, Any]) -> Any:
+    def stops(path, headers, body):
         if body["input"] != ["Is it there?"]:
             stop.set()
         return services.openai(path, headers, body)
@@ -212,14 +200,7 @@ def test_stop_ends_a_build_by_a_service(documents: Path, settings: Settings) -> 
             index.build(None, source(documents, now, "b"), settings=now, cancel=stop)
 
 
-def test_the_key_is_in_no_file_that_an_index_leaves(documents: Path, settings: Settings) -> None:
-    index.build(None, source(documents, settings, "a", "b"), settings=settings)
-    for file in settings.home.rglob("*"):
-        if file.is_file():
-            assert KEY.encode() not in file.read_bytes(), file
-
-
-def test_pieces_of_passages_belong_to_their_embedder(documents: Path, settings: Settings) -> None:
+def test_pieces_of_passages_belong_to_their_embedder(documents, settings):
     from core.corpus.enrichments import store
 
     corpus = index.build(None, source(documents, settings, "a", "b"), settings=settings)
@@ -229,37 +210,23 @@ def test_pieces_of_passages_belong_to_their_embedder(documents: Path, settings: 
         store.load("sentences", other, settings)
     made = store.build("sentences", other, settings=settings)
     assert made.embedder == "b"
-    assert store.describe("sentences", "documents", settings).embedder == "a"  # type: ignore[union-attr]
+    assert store.describe("sentences", "documents", settings).embedder == "a"
 
 
-def test_routes_that_use_no_vectors_have_no_embedder() -> None:
-    without = {name for name, route in ours().items() if not route.embeds}
-    assert without == {
-        "bm25",
-        "cag",
-        "doc2query",
-        "full_text",
-        "grep",
-        "grep_model",
-        "prf_rm3",
-        "query2doc",
-        "splade",
-    }
+def test_routes_that_use_no_vectors_have_no_embedder():
     for route in ours().values():
         assert ("embedder" in {parameter.name for parameter in route.parameters}) is route.embeds
+    assert not ours()["bm25"].embeds
+    assert not ours()["splade"].embeds
 
 
-def test_a_route_with_an_embedder_is_a_route_of_its_own(documents: Path, settings: Settings) -> None:
+def test_a_route_with_an_embedder_is_a_route_of_its_own(documents, settings):
     index.build(None, source(documents, settings, "a", "b"), settings=settings)
     engine = Engine(settings)
     asked = Request(Query("the parcel"), "documents", ("dense@a", "dense@b", "bm25"))
     results = engine.ask(asked).results
     assert {one.route: one.status for one in results} == dict.fromkeys(("dense@a", "dense@b", "bm25"), "ok")
-    assert {one.route: one.parameters.get("embedder") for one in results} == {
-        "dense@a": "a",
-        "dense@b": "b",
-        "bm25": None,
-    }
+    assert [one.parameters.get("embedder") for one in results] == ["a", "b", None]
     assert "dense@a" in routes()
     assert "dense@a" not in list(routes())
     assert routes().get("dense@nobody") is None
@@ -268,7 +235,7 @@ def test_a_route_with_an_embedder_is_a_route_of_its_own(documents: Path, setting
             pick(wrong)
 
 
-def test_index_adds_embedders_and_removes_them(documents: Path, settings: Settings) -> None:
+def test_index_adds_embedders_and_removes_them(documents, settings):
     index.build(None, str(documents), settings=settings)
     known = catalogue.source("documents", settings=settings)
     assert with_embedders(known, ["b"], [], settings).embedders == ("b", "a")
@@ -282,9 +249,7 @@ def test_index_adds_embedders_and_removes_them(documents: Path, settings: Settin
             with_embedders(catalogue.source("documents", settings=settings), [], dropped, settings)
 
 
-def test_doctor_tests_each_service_and_names_the_routes(
-    documents: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_doctor_tests_each_service_and_names_the_routes(documents, settings, monkeypatch):
     index.build(None, str(documents), settings=settings)
     found = {one.name: one for one in service_reports(settings, quick=False)}
     assert found["a"].tested == {"embeddings": True, "dimension": services.DIM}

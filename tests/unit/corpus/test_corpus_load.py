@@ -1,10 +1,7 @@
 """Reading documents: every format, and every way a source can be broken."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -24,35 +21,16 @@ from core.domain.settings import Settings
 from core.domain.text import storable
 
 
-def beir(folder: Path, *lines: str) -> Path:
+def beir(folder, *lines):
     (folder / "corpus.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder
 
 
-def row(id: str, text: str = "some text", **more: object) -> str:
+def row(id, text="some text", **more):
     return json.dumps({"_id": id, "text": text, **more})
 
 
-def pdf(text: str) -> bytes:
-    """A one-page PDF written by hand."""
-    stream = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET".encode()
-    parts = [
-        b"<< /Type /Catalog /Pages 2 0 R >>",
-        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R"
-        b" /Resources << /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>",
-        b"<< /Length %d >>\nstream\n%s\nendstream" % (len(stream), stream),
-    ]
-    out, offsets = b"%PDF-1.4\n", []
-    for number, part in enumerate(parts, 1):
-        offsets.append(len(out))
-        out += b"%d 0 obj\n%s\nendobj\n" % (number, part)
-    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
-    end = b"trailer << /Size 5 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF" % len(out)
-    return out + b"xref\n0 5\n0000000000 65535 f \n" + table + end
-
-
-def test_beir_folder_gives_ids_titles_texts_and_the_rest_as_meta(tmp_path: Path) -> None:
+def test_beir_folder_gives_ids_titles_texts_and_the_rest_as_meta(tmp_path):
     folder = beir(
         tmp_path, row("a", title="T", metadata={"year": 2020}), "", json.dumps({"_id": 7, "text": "x"})
     )
@@ -66,19 +44,14 @@ def test_beir_folder_gives_ids_titles_texts_and_the_rest_as_meta(tmp_path: Path)
     ("broken", "what"),
     [
         ('{"_id": "b", "text": ', "not valid JSON"),
-        ("[1, 2]", "a list"),
         ('{"text": "x"}', "no '_id'"),
-        ('{"_id": "b"}', "no 'text'"),
         ('{"_id": "b", "text": 3}', "'text' is a number"),
-        ('{"_id": "b", "text": null}', "'text' is null"),
         ('{"_id": "b", "text": "x", "title": []}', "'title' is a list"),
         ('{"_id": {}, "text": "x"}', "id is an object"),
         ("[" * 100_000, "not valid JSON"),
     ],
 )
-def test_a_broken_beir_line_is_left_out_with_its_line_and_the_reason(
-    tmp_path: Path, broken: str, what: str
-) -> None:
+def test_a_broken_beir_line_is_left_out_with_its_line_and_the_reason(tmp_path, broken, what):
     report = LoadReport()
     assert [d.id for d in documents(beir(tmp_path, row("a"), broken, row("c")), report)] == ["a", "c"]
     (left,) = report.skipped
@@ -87,12 +60,12 @@ def test_a_broken_beir_line_is_left_out_with_its_line_and_the_reason(
     assert "\n" not in left.reason
 
 
-def test_an_id_that_occurs_twice_is_written_with_the_file_and_the_line(tmp_path: Path) -> None:
+def test_an_id_that_occurs_twice_is_written_with_the_file_and_the_line(tmp_path):
     found = list(documents(beir(tmp_path, row("a"), row("b"), row("a", "other"), row("a", "third"))))
     assert [d.id for d in found] == ["a", "b", "corpus.jsonl#a", "corpus.jsonl#a:4"]
 
 
-def test_empty_documents_are_counted_and_equal_texts_are_kept_and_counted(tmp_path: Path) -> None:
+def test_empty_documents_are_counted_and_equal_texts_are_kept_and_counted(tmp_path):
     report = LoadReport()
     lines = (row("a"), row("b", " \n"), row("c"), row("d", "", title="only a title"))
     assert [d.id for d in documents(beir(tmp_path, *lines), report)] == ["a", "c", "d"]
@@ -100,46 +73,38 @@ def test_empty_documents_are_counted_and_equal_texts_are_kept_and_counted(tmp_pa
     assert len(report.notes()) == 2
 
 
-def test_folder_of_every_format(tmp_path: Path) -> None:
+def test_folder_of_every_format(tmp_path):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "guide.md").write_text("# The guide\n\nBody with `# not a heading`.\n")
     (tmp_path / "notes-of-may.txt").write_bytes(b"\xef\xbb\xbfLine one\r\nLine two")
     (tmp_path / "page.html").write_text(
-        "<title>The page</title><script>evil()</script><p>One <b>bold</b> word</p>"
-        "<table><tr><td>a<td>b</table>"
+        "<title>The page</title><script>evil()</script><p>One <b>bold</b> word<table><tr><td>a<td>b</table>"
     )
-    (tmp_path / "paper.pdf").write_bytes(pdf("Words in a PDF"))
-    (tmp_path / "rows.jsonl").write_text(
-        '{"id": "j1", "content": "from jsonl", "by": "x"}\n{"body": "no id"}\n'
-    )
+    page = Canvas(str(tmp_path / "paper.pdf"))
+    page.drawString(72, 720, "Words in a PDF")
+    page.save()
+    rows = '{"id": "j1", "content": "from jsonl", "by": "x"}\n{"body": "no id"}\n'
+    (tmp_path / "rows.jsonl").write_text(rows)
     (tmp_path / "table.csv").write_text('Id;Title;Text\nc1;A;"two\nlines"\n', encoding="utf-8-sig")
-    (tmp_path / "image.png").write_bytes(b"\x89PNG")
-    (tmp_path / ".hidden.md").write_text("secret")
-    found = {d.id: d for d in documents(tmp_path)}
-    assert set(found) == {
-        "sub/guide.md",
-        "notes-of-may.txt",
-        "page.html",
-        "paper.pdf",
-        "j1",
-        "rows.jsonl#2",
-        "c1",
+    (tmp_path / "cut.txt").write_bytes("größer ".encode() * 20 + b"\xc3 and more")
+    report = LoadReport()
+    found = {d.id: d for d in documents(tmp_path, report)}
+    texts = {id: (d.title, d.text.strip()) for id, d in found.items() if id != "cut.txt"}
+    assert texts == {
+        "sub/guide.md": ("The guide", "Body with `# not a heading`."),
+        "notes-of-may.txt": ("notes of may", "Line one\nLine two"),
+        "page.html": ("The page", "One bold word\n\n| a | b |"),
+        "paper.pdf": ("paper", "Words in a PDF"),
+        "j1": ("", "by: x\n\nfrom jsonl"),
+        "rows.jsonl#2": ("", "body: no id\n\nno id"),
+        "c1": ("A", "two\nlines"),
     }
-    assert found["sub/guide.md"].title == "The guide"
-    assert found["sub/guide.md"].text == "Body with `# not a heading`.\n"
-    assert found["notes-of-may.txt"].title == "notes of may"
-    assert found["notes-of-may.txt"].text == "Line one\nLine two"
-    assert found["page.html"].title == "The page"
-    assert "One bold word" in found["page.html"].text
-    assert "evil" not in found["page.html"].text
-    assert "| a | b |" in found["page.html"].text
-    assert found["paper.pdf"].text.strip() == "Words in a PDF"
     assert found["j1"].meta == {"by": "x"}
-    assert found["c1"].text == "two\nlines"
-    assert found["j1"].text == "by: x\n\nfrom jsonl"
+    assert found["cut.txt"].text == "größer " * 20 + "\ufffd and more"
+    assert report.notes()[0].endswith("some of their characters did not decode: cut.txt")
 
 
-def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_out_of_the_folder_is_not_followed(tmp_path):
     outside, inside = tmp_path / "outside", tmp_path / "inside"
     outside.mkdir()
     inside.mkdir()
@@ -153,9 +118,7 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
     assert [d.id for d in documents(inside)] == ["own.md"]
 
 
-def test_what_cannot_be_read_is_left_out_with_a_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_read_is_left_out_with_a_reason(tmp_path, monkeypatch):
     (tmp_path / "good.txt").write_text("good")
     (tmp_path / "broken.pdf").write_bytes(b"not a pdf at all")
     (tmp_path / "big.txt").write_text("x" * 100_001)
@@ -167,26 +130,11 @@ def test_what_cannot_be_read_is_left_out_with_a_reason(
     report = LoadReport()
     assert [d.id for d in documents(tmp_path, report)] == ["good.txt"]
     told = "\n".join(report.notes())
-    for name, why in (
-        ("broken.pdf", ""),
-        ("big.txt", "larger than"),
-        ("scan.pdf", "OCR"),
-        ("locked.pdf", ""),
-    ):
-        assert f"{name}: " in told
-        assert why in told
+    for said in ("broken.pdf: ", "big.txt: ", "larger than", "scan.pdf: ", "OCR", "locked.pdf: "):
+        assert said in told
 
 
-def test_undecodable_bytes_are_replaced_and_the_file_is_named(tmp_path: Path) -> None:
-    (tmp_path / "cut.txt").write_bytes("größer ".encode() * 20 + b"\xc3 and more")
-    (tmp_path / "wide.txt").write_bytes("größe".encode("utf-16"))
-    report = LoadReport()
-    texts = {d.id: d.text for d in documents(tmp_path, report)}
-    assert texts == {"cut.txt": "größer " * 20 + "\ufffd and more", "wide.txt": "größe"}
-    assert report.notes() == ("1 documents contain U+FFFD, some of their characters did not decode: cut.txt",)
-
-
-def test_a_source_without_documents_says_what_is_read(tmp_path: Path) -> None:
+def test_a_source_without_documents_says_what_is_read(tmp_path):
     (tmp_path / "a.xyz").write_text("x")
     with pytest.raises(
         BadInput, match=r"no readable document.*a\.xyz: \.xyz files are not read.*\.pdf.*\.csv"
@@ -198,23 +146,8 @@ def test_a_source_without_documents_says_what_is_read(tmp_path: Path) -> None:
         list(documents(tmp_path / "nowhere"))
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "what"),
-    [
-        ("a.jsonl", '{"name": 1}\n', "found: 'name'"),
-    ],
-)
-def test_rows_without_a_text_column_name_the_columns_found(
-    tmp_path: Path, name: str, content: str, what: str
-) -> None:
-    (tmp_path / name).write_text(content)
-    report = LoadReport()
-    assert list(documents(tmp_path / name, report)) == []
-    assert what in report.skipped[0].reason
-
-
 @given(st.binary(max_size=200))
-def test_any_bytes_decode_to_text_that_utf8_can_hold_or_are_refused(raw: bytes) -> None:
+def test_any_bytes_decode_to_text_that_utf8_can_hold_or_are_refused(raw):
     try:
         text = storable(decoded(raw)[0])
     except BadInput:
@@ -223,7 +156,7 @@ def test_any_bytes_decode_to_text_that_utf8_can_hold_or_are_refused(raw: bytes) 
 
 
 @given(st.text(st.characters(categories=["L", "Zs", "Cc", "Cs", "P", "So", "Mn"]), max_size=200))
-def test_storable_changes_only_half_surrogates(text: str) -> None:
+def test_storable_changes_only_half_surrogates(text):
     clean = storable(text)
     clean.encode()
     if not any("\ud800" <= c <= "\udfff" for c in text):
@@ -239,7 +172,7 @@ chunkings = st.builds(
 
 
 @given(texts, chunkings, st.sampled_from(["x.md", "x.txt"]))
-def test_passages_are_slices_that_cover_all_text(text: str, chunking: Chunking, id: str) -> None:
+def test_passages_are_slices_that_cover_all_text(text, chunking, id):
     document = Document(id, "title", text)
     found = passages(document, chunking)
     covered = [False] * len(text)
@@ -253,31 +186,24 @@ def test_passages_are_slices_that_cover_all_text(text: str, chunking: Chunking, 
     assert [p.start for p in found] == sorted(p.start for p in found)
 
 
-def test_whole_documents_keep_their_id() -> None:
+def test_whole_documents_keep_their_id():
     (passage,) = passages(Document("d", "t", " text "), WHOLE)
     assert (passage.id, passage.text, passage.start, passage.end) == ("d", " text ", 0, 6)
 
 
-def test_a_heading_stays_with_its_text() -> None:
+def test_a_heading_stays_with_its_text():
     body = "## Rules\n\n" + "A sentence of the rules. " * 27
     found = passages(Document("x.md", "t", body), Chunking(700))
     assert all(p.text.strip() != "## Rules" for p in found)
 
 
 @pytest.mark.parametrize(("size", "overlap"), [(10, 0), (700, 351), (700, -1), (200_000, 0)])
-def test_impossible_chunking_says_what_is_allowed(size: int, overlap: int) -> None:
+def test_impossible_chunking_says_what_is_allowed(size, overlap):
     with pytest.raises(BadInput, match="must be from"):
         Chunking(size, overlap)
 
 
-def test_support_corpus_has_the_promised_size() -> None:
-    root = Path(__file__).resolve().parents[3] / "data" / "support" / "documents"
-    found = list(documents(root))
-    assert len(found) >= 120
-    assert sum(len(passages(d, Chunking())) for d in found) >= 400
-
-
-def _database(path: Path) -> None:
+def _database(path):
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE city (name TEXT, size INTEGER)")
         connection.execute("INSERT INTO city VALUES ('Ulm', 9)")
@@ -285,7 +211,7 @@ def _database(path: Path) -> None:
 
 
 @pytest.mark.process
-def test_each_row_of_a_price_list_is_searched_and_numbers_alone_are_described(tmp_path: Path) -> None:
+def test_each_row_of_a_price_list_is_searched_and_numbers_alone_are_described(tmp_path):
     (tmp_path / "a.md").write_text("# Prices\nAll of them.")
     (tmp_path / "price list.csv").write_text("Price,Article\n12.5,vase\n12.5,lamp\n")
     (tmp_path / "series.csv").write_text("Year,Value\n2020,12.5\n2021,7\n")
@@ -299,7 +225,7 @@ def test_each_row_of_a_price_list_is_searched_and_numbers_alone_are_described(tm
 
 
 @pytest.mark.process
-def test_tables_are_the_documents_where_there_is_only_a_database(tmp_path: Path) -> None:
+def test_tables_are_the_documents_where_there_is_only_a_database(tmp_path):
     _database(tmp_path / "geo.sqlite")
     (tmp_path / "questions.jsonl").write_text('{"id": "q", "text": "How big is Ulm?", "sql": "SELECT 1"}\n')
     (tmp_path / "Thumbs.db").write_text("no database")
@@ -314,7 +240,7 @@ def test_tables_are_the_documents_where_there_is_only_a_database(tmp_path: Path)
 
 
 @pytest.mark.process
-def test_the_tables_of_a_corpus_are_found_or_the_reason_is_told(tmp_path: Path) -> None:
+def test_the_tables_of_a_corpus_are_found_or_the_reason_is_told(tmp_path):
     settings = Settings(home=tmp_path / "home")
     folder = tmp_path / "mine"
     folder.mkdir()

@@ -18,7 +18,7 @@ from core.corpus.enrichments import store
 from core.corpus.enrichments.keys import DOCUMENT, Key, KeyIndex, heading_paths, parts, write
 from core.corpus.enrichments.recipe import AT_ONCE, GIVE_UP, Tools, siblings
 from core.corpus.enrichments.store import Opened
-from core.domain.errors import BadInput, Cancelled, ModelFailed, Unavailable
+from core.domain.errors import Cancelled, ModelFailed, Unavailable
 from core.domain.needs import Need
 from core.domain.settings import Settings
 from core.domain.text import searchable
@@ -57,58 +57,59 @@ def keyed(tmp_path, owners, texts, corpus):
     return KeyIndex(corpus, folder), folder
 
 
+SOME_WORDS = st.sampled_from(["return", "refund", "box", "photo", "customs", "express", "key", "hour"])
+KEYS = st.lists(
+    st.tuples(st.integers(0, len(TEXTS) - 1), st.lists(SOME_WORDS, min_size=1, max_size=5).map(" ".join)),
+    min_size=1,
+    max_size=30,
+)
+
+
 @pytest.mark.slow
-@given(data=st.data())
-def test_a_passage_scores_what_its_best_key_scores(tmp_path_factory, data):
-    corpus = MemoryCorpus(TEXTS)
-    count = data.draw(st.integers(1, 30))
-    owners = data.draw(st.lists(st.integers(0, corpus.size - 1), min_size=count, max_size=count))
-    words = ["return", "refund", "box", "photo", "customs", "express", "key", "hour"]
-    texts = data.draw(
-        st.lists(
-            st.lists(st.sampled_from(words), min_size=1, max_size=5).map(" ".join),
-            min_size=count,
-            max_size=count,
-        )
-    )
-    k = data.draw(st.integers(1, 10))
+@given(KEYS, st.integers(1, 10))
+def test_a_passage_scores_what_its_best_key_scores(tmp_path_factory, drawn, k):
+    corpus, question = MemoryCorpus(TEXTS), HashEmbedder().embed_query("return photo refund")
+    owners, texts = zip(*drawn, strict=True)
     index, folder = keyed(tmp_path_factory.mktemp("keys"), owners, texts, corpus)
-    ordered = sorted(
-        range(count), key=lambda at: owners[at]
-    )  # as the index keeps them: by row, else as given
-    question = HashEmbedder().embed_query("return photo refund")
-    expected = {}
-    for at in range(count):
-        score = float(HashEmbedder().embed([texts[at]])[0] @ question)
-        expected[owners[at]] = max(expected.get(owners[at], -2.0), score)
-    best = sorted(expected.values(), reverse=True)[:k]
+    expected, by_row = {}, {}
+    for row, text in drawn:
+        score = float(HashEmbedder().embed([text])[0] @ question)
+        expected[row] = max(expected.get(row, -2.0), score)
     match = index.search_dense(question, k)
-    assert [hit.score for hit in match.hits] == pytest.approx(best, abs=1e-5)
+    assert [hit.score for hit in match.hits] == pytest.approx(
+        sorted(expected.values(), reverse=True)[:k], abs=1e-5
+    )
     for hit in match.hits:
         row = corpus.row(hit.passage.id)
         assert hit.score == pytest.approx(expected[row], abs=1e-5)
         assert owners[int(match.keys[hit.passage.id].split()[1])] == row, (
             "the key shown is one of the passage's"
         )
-    all_words = BM25Index(folder / "bm25", count).scores("return photo")
-    by_row = {}
-    for place, at in enumerate(ordered):
-        by_row[owners[at]] = max(by_row.get(owners[at], 0.0), float(all_words[place]))
-    found = index.search_words("return photo", k)
-    assert [hit.score for hit in found.hits] == pytest.approx(
-        sorted((s for s in by_row.values() if s > 0), reverse=True)[:k], abs=1e-5
-    )
+    all_words = BM25Index(folder / "bm25", len(texts)).scores("return photo")
+    for place, row in enumerate(sorted(owners)):  # as the index keeps them: by row, else as given
+        by_row[row] = max(by_row.get(row, 0.0), float(all_words[place]))
+    best = sorted((score for score in by_row.values() if score > 0), reverse=True)[:k]
+    assert [hit.score for hit in index.search_words("return photo", k).hits] == pytest.approx(best, abs=1e-5)
 
 
-def test_questions_are_cleaned_counted_and_lead_back_to_their_passages(tmp_path):
-    made, corpus, llm = build(tmp_path)
+def test_keys_are_cleaned_counted_and_lead_back_to_their_passages(tmp_path):
+    told = []
+    made, corpus, llm = build(tmp_path, progress=lambda stage, done, total: told.append((stage, done, total)))
     assert (made.entries, made.llm, made.spent.calls) == (3 * corpus.size, "scripted", corpus.size)
     assert made.spent.prompt_tokens == 10 * corpus.size
+    assert ("write questions", 7, 7) in told
+    stages = ["write questions", "count unread text", "embed"]
+    assert list(dict.fromkeys(stage for stage, _, _ in told)) == stages
     index = store.load("questions", corpus, Settings(home=tmp_path))
     match = index.search_dense(HashEmbedder().embed_query("When is it paid?"), 3)
     assert set(match.keys.values()) == {"When is it paid?"}
     assert {hit.passage.id for hit in match.hits} <= set(TEXTS)
     assert all("?" not in request.messages[-1].content.split("Passage")[0] for request in llm.requests)
+    build(tmp_path, "contexts", corpus, ScriptedLLM({"context": "Zebras in the warehouse."}))
+    found = store.load("contexts", corpus, Settings(home=tmp_path)).search_words("zebras", 3)
+    assert len(found.hits) == 3
+    assert all(hit.passage == corpus.by_ids([hit.passage.id])[hit.passage.id] for hit in found.hits)
+    assert set(found.keys.values()) == {"Zebras in the warehouse."}
 
 
 def test_expanded_passages_are_found_by_their_text_and_by_their_questions(tmp_path):
@@ -145,17 +146,6 @@ def test_every_recipe_tells_about_how_much_room_it_takes(name):
         assert 0.66 * took[name] < told < 1.34 * took[name]
 
 
-def test_a_context_is_searched_and_never_shown_as_the_passage(tmp_path):
-    corpus = MemoryCorpus(TEXTS)
-    made, _, _ = build(tmp_path, "contexts", corpus, ScriptedLLM({"context": "Zebras in the warehouse."}))
-    index = store.load("contexts", corpus, Settings(home=tmp_path))
-    found = index.search_words("zebras", 3)
-    assert len(found.hits) == 3
-    assert all(hit.passage == corpus.by_ids([hit.passage.id])[hit.passage.id] for hit in found.hits)
-    assert set(found.keys.values()) == {"Zebras in the warehouse."}
-    assert made.notes == ()
-
-
 def test_a_passage_the_model_failed_at_is_counted_and_tried_again(tmp_path):
     broken = {"fragile:0-80"}
 
@@ -183,9 +173,7 @@ def test_a_broken_endpoint_ends_the_build_and_leaves_what_was_there(tmp_path):
     assert not list((tmp_path / "enrichments" / corpus.name).glob(".new-*"))
 
 
-@pytest.mark.parametrize(
-    ("local", "slots"), [(False, None), (True, 2)], ids=["a remote model", "a server here with two slots"]
-)
+@pytest.mark.parametrize(("local", "slots"), [(False, None), (True, 2)], ids=["remote", "here, two slots"])
 def test_a_slow_reply_holds_up_no_other(tmp_path, local, slots):
     """The first reply comes once all others were asked for, more than are asked at once; order is kept."""
     texts = {f"p{at:02}:0-9": f"passage number {at}" for at in range(2 * (slots or AT_ONCE))}
@@ -200,11 +188,10 @@ def test_a_slow_reply_holds_up_no_other(tmp_path, local, slots):
             assert others.wait(20)
         return f"What is number {number}?"
 
-    corpus = MemoryCorpus(texts)
-    settings = Settings(home=tmp_path, llm_slots=slots)
+    corpus, settings = MemoryCorpus(texts), Settings(home=tmp_path, llm_slots=slots)
     llm = ScriptedLLM({"questions": reply}, local=local)
     store.build("questions", corpus, settings=settings, llm=llm, embedder=corpus.embedder)
-    index = store.load("questions", corpus, Settings(home=tmp_path))
+    index = store.load("questions", corpus, settings)
     match = index.search_dense(HashEmbedder().embed_query("number"), len(texts))
     assert match.keys == {id: f"What is number {at}?" for at, id in enumerate(texts)}
 
@@ -241,17 +228,6 @@ def test_a_stopped_build_says_so_and_asks_no_more(tmp_path):
     assert store.describe("questions", "tiny", Settings(home=tmp_path)) is None
 
 
-def test_progress_is_told_from_nothing_to_all(tmp_path):
-    told = []
-    build(tmp_path, progress=lambda stage, done, total: told.append((stage, done, total)))
-    assert ("write questions", 7, 7) in told
-    assert list(dict.fromkeys(stage for stage, _, _ in told)) == [
-        "write questions",
-        "count unread text",
-        "embed",
-    ]
-
-
 def test_a_damaged_enrichment_is_refused(tmp_path):
     _, corpus, _ = build(tmp_path)
     file = tmp_path / "enrichments" / "tiny" / "questions" / "texts.jsonl"
@@ -262,18 +238,6 @@ def test_a_damaged_enrichment_is_refused(tmp_path):
         store.load("questions", corpus, Settings(home=tmp_path))
     made, _, _ = build(tmp_path, corpus=corpus)
     assert store.load("questions", corpus, Settings(home=tmp_path)).size == made.entries
-
-
-def test_a_route_without_its_enrichment_is_unavailable_and_says_how_to_get_it(tmp_path):
-    from core.domain.types import Query
-    from core.engine.engine import Engine
-    from core.engine.request import Request
-
-    engine = FakeEngine(tmp_path)
-    engine.enrichment = lambda corpus, need: Engine.enrichment(engine, corpus, need)
-    result = engine.ask(Request(Query("a box"), "tiny", ("hype",))).results[0]
-    assert result.status == "unavailable"
-    assert "python -m core index tiny --with questions" in result.error
 
 
 def test_what_was_opened_for_an_earlier_state_of_a_corpus_is_not_searched_for_a_later_one(tmp_path):
@@ -295,11 +259,6 @@ def test_each_need_of_a_route_can_be_told(tmp_path):
             assert need in gaps, f"{route.name} needs {need}, and nothing was made"
 
 
-def test_an_unknown_enrichment_lists_those_there_are():
-    with pytest.raises(BadInput, match="headings, children"):
-        store.recipe("tables")
-
-
 def test_headings_in_force_where_a_passage_begins():
     texts = [
         "# A\nintro",
@@ -312,16 +271,8 @@ def test_headings_in_force_where_a_passage_begins():
         "seven",
     ]
     passages = [Passage(str(i), "d", "t", text) for i, text in enumerate(texts)]
-    assert heading_paths(passages) == [
-        [],
-        ["A"],
-        ["A", "B"],
-        ["A", "B"],
-        ["A", "B", "C"],
-        ["A", "D"],
-        ["A", "D"],
-        ["E", "F"],
-    ]
+    paths = ["", "A", "AB", "AB", "ABC", "AD", "AD", "EF"]
+    assert heading_paths(passages) == [list(path) for path in paths]
 
 
 class Pieces(MemoryCorpus):

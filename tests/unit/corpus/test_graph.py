@@ -1,7 +1,6 @@
 """The graph of entities: its rule by cases, its walk against networkx and a linear solve, and in a route."""
 
 import json
-import threading
 
 import networkx as nx
 import numpy as np
@@ -67,20 +66,13 @@ def test_a_walk_is_the_solution_of_its_linear_equations_and_what_networkx_finds(
     np.testing.assert_allclose(found.scores, [ranks[at] for at in range(size)], atol=1e-6)
 
 
-def test_a_walk_by_hand():
-    """Two nodes, begun at the first, damping 1/2: x = 1/2 + y/2, y = x/2, so 2/3 and 1/3."""
-    found, _, _ = walked([(0, 1, 3.0)], [1, 0, 0], 0.5)
-    assert found.scores == pytest.approx([2 / 3, 1 / 3, 0])
+NAMED = "Call asyncio.gather or max_size for useState in ISO-8601."
 
 
 @pytest.mark.parametrize(
     ("text", "kind", "expected"),
     [
-        (
-            "Call asyncio.gather or max_size for useState in ISO-8601.",
-            "identifier",
-            ["asyncio.gather", "max_size", "useState", "ISO-8601"],
-        ),
+        (NAMED, "identifier", ["asyncio.gather", "max_size", "useState", "ISO-8601"]),
         ("In 1994 Tim Burton directed Ed Wood. Refunds take days.", "name", ["Tim Burton", "Ed Wood"]),
         ("The Bank of England met the Duke of York.", "name", ["Bank of England", "Duke of York"]),
         ("Parcels are late. NATO is not.", "name", ["NATO"]),
@@ -89,20 +81,19 @@ def test_a_walk_by_hand():
         ("Sent by CoolChain.", "identifier", ["CoolChain"]),
         ("a cold-chain parcel", "pair", ["cold chain", "chain parcel"]),
         ("der an 12345", "word", []),
-        ("", "name", []),
     ],
 )
 def test_the_rule_by_cases(text, kind, expected):
-    found = [one.shown for line in in_sentences(text, ENGLISH) for one in line if one.kind == kind]
-    assert found == expected
+    assert [one.shown for one in of_kind(text, kind)] == expected
+
+
+def of_kind(text, kind):
+    return [one for line in in_sentences(text, ENGLISH) for one in line if one.kind == kind]
 
 
 def test_other_forms_have_one_key():
-    (a,), (b,) = (
-        [one.key for line in in_sentences(text, ENGLISH) for one in line if one.kind == "pair"]
-        for text in ("customs duties", "custom duty")
-    )
-    assert a == b
+    (a,), (b,) = of_kind("customs duties", "pair"), of_kind("custom duty", "pair")
+    assert a.key == b.key
 
 
 @given(st.text(max_size=200))
@@ -178,16 +169,6 @@ def test_triples_are_asked_for_once_and_tie_what_they_state(tmp_path):
     assert (0, 1, 4.0, "relation") in index.between([0, 1])
 
 
-def test_each_kind_of_relations_needs_its_own_graph_and_no_other():
-    graph = routes()["graph"]
-    rules, triples = {Need.GRAPH: "no entities"}, {Need.GRAPH_TRIPLES: "no triples"}
-    assert why_not(graph, rules) == "no entities"
-    assert why_not(graph, triples) is None
-    assert why_not(graph, rules, {"relations": "triples"}) is None
-    assert why_not(graph, triples, {"relations": "triples"}) == "no triples"
-    assert graph.every_need == (Need.GRAPH, Need.GRAPH_TRIPLES)
-
-
 def test_replies_that_are_no_triples_leave_passages_without_any(tmp_path):
     made, _ = built(tmp_path, "graph_triples", ScriptedLLM({"triples": "no idea"}))
     assert made.entries == 0
@@ -235,56 +216,35 @@ def test_a_phrase_has_every_passage_that_says_it_in_any_spelling(tmp_path):
     assert "apples" not in counts
 
 
-def test_an_empty_corpus_and_one_without_entities(tmp_path):
+def test_a_graph_is_made_the_same_twice_of_anything_and_refused_for_another_state(tmp_path):
     for at, texts in enumerate(({}, {"a:0-9": "is"})):
         made, _ = built(tmp_path / str(at), "graph", texts=texts)
-        assert made.entries <= 1  # the title, where there is a passage
-
-
-def test_what_was_made_of_an_earlier_state_is_refused_with_the_command(tmp_path):
-    built(tmp_path, "graph")
-    with pytest.raises(Unavailable, match="--with graph"):
-        store.load("graph", MemoryCorpus({"new:0-9": "Tim Burton"}), Settings(home=tmp_path))
-
-
-def test_a_graph_is_made_the_same_twice(tmp_path):
+        assert made.entries <= 1, "the title, if there is a passage"
+    files = []
     for name in ("one", "two"):
-        built(tmp_path / name, "graph", cancel=threading.Event())
-    files = [
-        {
-            file.name: file.read_bytes()
-            for file in (tmp_path / name / "enrichments/tiny/graph").iterdir()
-            if file.suffix in (".npy", ".jsonl")
-        }
-        for name in ("one", "two")
-    ]
-    assert files[0] == files[1]
+        built(tmp_path / name, "graph")
+        made = sorted((tmp_path / name / "enrichments/tiny/graph").iterdir())
+        files.append([(one.name, one.read_bytes()) for one in made if one.suffix in (".npy", ".jsonl")])
+    assert files[0] == files[1] != []
+    with pytest.raises(Unavailable, match="--with graph"):
+        store.load("graph", MemoryCorpus({"new:0-9": "Tim Burton"}), Settings(home=tmp_path / "one"))
+    graph, rules, triples = routes()["graph"], {Need.GRAPH: "no entities"}, {Need.GRAPH_TRIPLES: "no triples"}
+    assert [why_not(graph, rules), why_not(graph, triples)] == ["no entities", None]
+    by_triples = {"relations": "triples"}
+    assert [why_not(graph, rules, by_triples), why_not(graph, triples, by_triples)] == [None, "no triples"]
 
 
 def test_why_names_the_walk_that_left_a_passage_of_the_dense_search_behind():
-    walk = Walk((), (), 0.5, 9, 0.0, 1, 2, 4, 8)
-    ids = {"dense": ("a", "b", "c"), "walk": ("c", "d", "b", "a")}
-    dense, walked = (tuple((id, 1 / rank) for rank, id in enumerate(some, 1)) for some in ids.values())
-    spans = (
-        Span(1, None, "search vectors", "RETRIEVER", 0, 1, output=Search(), hits=dense),
-        Span(
-            2,
-            None,
-            "walk the graph",
-            "RETRIEVER",
-            1,
-            1,
-            output=Search(walk=walk),
-            hits=walked,
-            links=(Link("first", 1, 3),),
-        ),
-    )
+    dense, walked = (tuple((id, 1 / rank) for rank, id in enumerate(ids, 1)) for ids in ("abc", "cdba"))
+    first = Span(1, None, "search vectors", "RETRIEVER", 0, 1, output=Search(), hits=dense)
+    output = Search(walk=Walk((), (), 0.5, 9, 0.0, 1, 2, 4, 8))
+    links = (Link("first", 1, 3),)
+    walk = Span(2, None, "walk the graph", "RETRIEVER", 1, 1, output=output, hits=walked, links=links)
     hits = tuple(Hit(Passage(id, id, id, id, 0, 1), score) for id, score in walked)
-    trace = PassageTrace(
-        RouteResult("graph", "Graph", "ok", 2.0, hits=hits, spans=spans, origin=Link("hits", 2, 4))
-    )
+    made = RouteResult("graph", "Graph", "ok", 2.0, hits=hits, spans=(first, walk), origin=Link("hits", 2, 4))
+    trace = PassageTrace(made)
     lost = trace.fate("a", 2)
-    assert (lost.kind, lost.rank, lost.was, lost.step) == ("walked past", 4, 1, spans[1])
+    assert (lost.kind, lost.rank, lost.was, lost.step) == ("walked past", 4, 1, walk)
     assert lost.words.startswith("At rank 1 in “search vectors”; “walk the graph” put it at rank 4")
     assert trace.fate("d", 2).kind == "found"  # by the walk alone
     assert trace.fate("e", 2).kind == "never retrieved"

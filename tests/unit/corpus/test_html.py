@@ -6,12 +6,12 @@ from core.corpus import html
 from core.domain.errors import BadInput
 
 
-def said(page: str) -> tuple[str, str]:
+def said(page):
     found = html.read(page.encode())
     return found.title, found.text
 
 
-def test_blocks_are_lines_and_what_is_not_shown_is_left_out() -> None:
+def test_blocks_are_lines_and_what_is_not_shown_is_left_out():
     page = (
         "<head><title> The\n page </title><style>p {}</style></head><body><h1>Head</h1><p>One"
         " <b>bold</b> word<p>Next<br>line<script>evil('</p>')</script><!-- remark --><noscript>no</noscript>"
@@ -21,38 +21,30 @@ def test_blocks_are_lines_and_what_is_not_shown_is_left_out() -> None:
     assert said(page) == ("The\n page", "# Head\n\nOne bold word\n\nNext\nline\n\n| a | b |\n\nc\n\n漢 & <p>")
 
 
-def test_a_heading_is_the_title_of_a_page_without_one() -> None:
+def test_a_heading_is_the_title_of_a_page_without_one():
     assert said("<h1>Big <i>words</i><script>x</script></h1><p>Text")[0] == "Big words"
     assert said("<title></title><h1>Big</h1>x")[0] == ""
     assert said("x<h1>First</h1><h1>Second</h1>")[0] == "First"
-
-
-def test_space_is_kept_in_lines_only() -> None:
-    assert said("<b>a</b>\n\n\n<b>b</b>  <i>c</i>")[1] == "a\nb c"
-    assert said("<pre>a\n\n\n\nb   c</pre>")[1] == "a\n\nb c"
 
 
 @pytest.mark.parametrize(
     ("raw", "text"),
     [
         ("größe".encode(), "größe"),
-        (b"\xef\xbb\xbf" + "größe".encode(), "größe"),
         ("größe".encode("utf-16"), "größe"),
         ("größe".encode("cp1252"), "größe"),
         (b'<meta charset="shift_jis">' + "日本".encode("shift_jis"), "日本"),
         (b"<?xml version='1.0' encoding='koi8-r'?><p>" + "дом".encode("koi8-r"), "дом"),
         (b"<meta http-equiv=x content='text/html; charset=iso-8859-1'>" + "€".encode("cp1252"), "€"),
         (b"<meta charset=punycode>" + "größe".encode(), "größe"),  # takes the square of the time
-        (b"<meta charset=utf-16>" + "größe".encode(), "größe"),
-        (b"<meta charset=nonsense>" + "größe".encode(), "größe"),
         (b"<meta charset=zlib>" + "größe".encode(), "größe"),
     ],
 )
-def test_every_encoding_of_pages_is_read(raw: bytes, text: str) -> None:
+def test_every_encoding_of_pages_is_read(raw, text):
     assert html.read(raw).text == text
 
 
-def test_what_is_nested_too_deep_is_read_without_its_tree() -> None:
+def test_what_is_nested_too_deep_is_read_without_its_tree():
     deep = "<div>" * (html.DEEPEST + 1)
     page = f"<title>T</title>{deep}a &lt; b<script>x</script><b>c</b><br>d<table><tr><td>e<td>f</table>"
     assert said(page) == ("T", "a < bc\nd\n\ne f")
@@ -68,7 +60,7 @@ AROUND = (
 )
 
 
-def test_what_stands_around_the_content_is_left_out_by_choice() -> None:
+def test_what_stands_around_the_content_is_left_out_by_choice():
     page = html.read(AROUND.encode(), main=True)
     assert (page.title, list(page.dropped)) == ("T", [html.AROUND])
     assert page.dropped[html.AROUND].startswith("Logo Home Menu Find")
@@ -80,18 +72,13 @@ def test_what_stands_around_the_content_is_left_out_by_choice() -> None:
         assert word not in page.text
 
 
-def test_a_page_that_is_nothing_else_keeps_what_stands_around() -> None:
+def test_a_page_that_is_nothing_else_keeps_what_stands_around():
     page = html.read(b"<title>T</title><nav>Home</nav><footer>Imprint</footer>", main=True)
     assert (page.text, page.dropped) == ("Home\n\nImprint", {})
     assert html.read(b"<p>Words", main=True) == html.Page("", "Words", "utf-8", {})
 
 
-def test_a_page_without_a_body_is_read_behind_its_head() -> None:
-    assert said("<head><title>T</title><meta charset=utf-8><header>A</header><p>B</p>") == ("T", "A\n\nB")
-    assert said("<title>T</title><section>A</section>")[1] == "A"
-
-
-def test_an_encoding_that_is_not_declared_is_told() -> None:
+def test_an_encoding_that_is_not_declared_is_told():
     raw = "<p>Die Küche ist groß.".encode("latin-1")
     assert (html.read(raw).text, html.read(raw).guessed) == ("Die Küche ist groß.", "cp1252")
     assert html.read(b"<meta charset=latin1>" + raw).guessed is None
@@ -104,6 +91,10 @@ def test_an_encoding_that_is_not_declared_is_told() -> None:
     [
         ("<html><body><p>One</p></body></html><p>Two", "One\n\nTwo"),  # it goes on after its end
         ("<p>One<textarea>Two", "OneTwo"),  # an element that nothing ends
+        ("<head><title>T</title><meta charset=utf-8><header>A</header><p>B</p>", "A\n\nB"),
+        ("<title>T</title><section>A</section>", "A"),
+        ("<b>a</b>\n\n\n<b>b</b>  <i>c</i>", "a\nb c"),
+        ("<pre>a\n\n\n\nb   c</pre>", "a\n\nb c"),
         ("One<!-- a -- b ---><p>Two", "One\nTwo"),
         ("<div>" * (html.DEEPEST - 5) + "Two", "Two"),
         ("<table><tr><td>" * ((html.DEEPEST - 5) // 3) + "Two", "Two"),
@@ -113,5 +104,5 @@ def test_an_encoding_that_is_not_declared_is_told() -> None:
         ),
     ],
 )
-def test_pages_that_are_not_as_they_should_be_are_read(page: str, text: str) -> None:
+def test_pages_that_are_not_as_they_should_be_are_read(page, text):
     assert said(page)[1] == text

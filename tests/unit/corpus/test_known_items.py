@@ -3,20 +3,18 @@
 import math
 import threading
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from core.backends import sparse
 from core.backends.terms import Analyzer
-from core.corpus import index, known_items
+from core.corpus import known_items
 from core.corpus.embeddings import Checkpoint, Vectors
-from core.corpus.known_items import WEIGHTS, KnownItem, choose, draw, gains, weigh
+from core.corpus.known_items import WEIGHTS, choose, draw, gains, weigh
 from core.corpus.stages import Stages
 from core.corpus.types import UNMEASURED
 from core.domain.errors import ModelFailed
-from core.domain.settings import Settings
 from core.domain.text import searchable
 from core.domain.types import Passage
 from tests.fakes import HashEmbedder
@@ -31,7 +29,7 @@ def measure(items, asked, rests, words, vectors, passages):
 QUIET = Stages(lambda *_: None, threading.Event())
 
 
-def source(folder: Path, load=HashEmbedder) -> Vectors:
+def source(folder, load=HashEmbedder):
     return Vectors("hash", "hash", load, (), Checkpoint(folder, "hash"))
 
 
@@ -52,22 +50,22 @@ def passage(n, text):
     return Passage(f"p{n}", f"p{n}", "", text)
 
 
-def corpus(tmp_path: Path, texts):
+def corpus(tmp_path, texts):
     passages = Listed([passage(n, text) for n, text in enumerate(texts)])
     sparse.write_index(passages.texts(), tmp_path / "bm25", Analyzer("none"))
     return passages, sparse.BM25Index(tmp_path / "bm25", len(texts))
 
 
-def units(rows: int, seed: int) -> np.ndarray:
+def units(rows, seed):
     made = np.random.default_rng(seed).normal(size=(rows, 16)).astype(np.float32)
     return made / np.linalg.norm(made, axis=1, keepdims=True)
 
 
-def told_apart_by_words(n: int) -> str:
+def told_apart_by_words(n):
     return f"Here subject{n} begins its long story today. And later subject{n} ends all of the story again."
 
 
-def told_apart_by_nothing(n: int) -> str:
+def told_apart_by_nothing(n):
     return f"Only alpha{n} beta{n} gamma{n} delta{n} stand here. Then omega{n} psi{n} chi{n} phi{n} follow."
 
 
@@ -100,9 +98,12 @@ def test_gains_are_those_of_an_index_in_which_the_shortened_passage_stands(tmp_p
         for at, item in enumerate(items)
     ]
     assert [mean for _, mean in found.found] == pytest.approx(np.mean(slow, axis=0), abs=1e-4)
+    scores = words.scores("subject3 begins")
+    for row, text in enumerate(passages.texts()):
+        assert words.score_of(text, "subject3 begins") == pytest.approx(scores[row], rel=1e-5)
 
 
-def gain(passages, words, vectors, item: KnownItem, asked, rest, weight: float) -> float:
+def gain(passages, words, vectors, item, asked, rest, weight):
     """The same by the formula of BM25, term by term, and by sorting the whole corpus."""
     texts = list(passages.texts())
     counted = [Counter(words.analyzer.terms(text)) for text in texts]
@@ -114,7 +115,7 @@ def gain(passages, words, vectors, item: KnownItem, asked, rest, weight: float) 
         for h in [sum(t in c for c in counted)]
     }
 
-    def score(text: str, vector) -> float:
+    def score(text, vector):
         own = Counter(words.analyzer.terms(text))
         norm = sparse.K1 * (1 - sparse.B + sparse.B * own.total() / mean)
         bm25 = sum(idf[t] * own[t] / (own[t] + norm) for t in question) / sum(idf[t] for t in question)
@@ -131,17 +132,9 @@ def gain(passages, words, vectors, item: KnownItem, asked, rest, weight: float) 
     return 1 / math.log2(rank + 1) if rank <= 10 else 0.0
 
 
-def test_another_passage_scores_as_it_would_in_the_index(tmp_path):
-    passages, words = corpus(tmp_path, [told_apart_by_words(n) for n in range(5)])
-    for row, text in enumerate(passages.texts()):
-        assert words.score_of(text, "subject3 begins") == pytest.approx(
-            words.scores("subject3 begins")[row], rel=1e-5
-        )
-
-
-def test_too_few_sentences_and_chance_leave_the_weight_unmeasured(tmp_path):
-    (tmp_path / "few").mkdir()
-    (tmp_path / "noise").mkdir()
+def test_too_few_sentences_chance_and_a_failing_embedder_leave_the_weight_unmeasured(tmp_path):
+    for name in ("few", "noise", "failing"):
+        (tmp_path / name).mkdir()
     few, words = corpus(tmp_path / "few", ["One sentence that stands alone here."] * 30)
     found = weigh(few, words, units(30, 1), source(tmp_path), tmp_path, QUIET)
     assert (found.weight, found.items, bool(found.why)) == (UNMEASURED, 0, True)
@@ -150,15 +143,12 @@ def test_too_few_sentences_and_chance_leave_the_weight_unmeasured(tmp_path):
     made = measure(items, units(200, 2), units(200, 3), words, units(200, 1), noise)
     assert (made.weight, made.items, bool(made.why)) == (UNMEASURED, 200, True)
 
-
-def test_an_embedder_that_fails_leaves_it_unmeasured(tmp_path):
     def fail():
         raise ModelFailed("out of memory")
 
-    passages, words = corpus(tmp_path, [told_apart_by_words(n) for n in range(SUBJECTS)])
+    passages, words = corpus(tmp_path / "failing", [told_apart_by_words(n) for n in range(SUBJECTS)])
     found = weigh(passages, words, units(SUBJECTS, 1), source(tmp_path, fail), tmp_path, QUIET)
-    assert found.weight == UNMEASURED
-    assert "out of memory" in found.why
+    assert (found.weight, "out of memory" in found.why) == (UNMEASURED, True)
 
 
 def test_an_item_is_a_sentence_and_the_passage_without_it(tmp_path):
@@ -177,16 +167,3 @@ def test_a_refresh_asks_mostly_the_same_items(tmp_path, monkeypatch):
     texts.insert(0, told_apart_by_words(99))
     after = {item.question for item in draw(Listed([passage(n, text) for n, text in enumerate(texts)]))}
     assert len(before & after) >= 29
-
-
-def test_an_index_records_its_weight(tmp_path):
-    folder = tmp_path / "documents"
-    folder.mkdir()
-    for n in range(30):
-        (folder / f"{n}.txt").write_text(told_apart_by_words(n), encoding="utf-8")
-    settings = Settings(home=tmp_path / "home", embedder="hash")
-    built = index.build("stories", folder, settings=settings, embedder=HashEmbedder())
-    kept = index.open_corpus("stories", settings=settings).info.dense_weight
-    assert built.info.dense_weight == kept
-    assert kept is not None
-    assert kept.items == 30

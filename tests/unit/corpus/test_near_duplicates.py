@@ -83,8 +83,7 @@ def test_copies_are_counted_apart_and_stand_in_groups():
     found = near_duplicates.find(corpus(texts, per_document=1), "words")
     assert found.copies == ((0, 1),)
     assert pairs(found) == {(0, 2): pytest.approx(2 / 3)}
-    assert found.groups(0.6) == [(0, 1, 2)]
-    assert found.groups(0.9) == [(0, 1)]
+    assert (found.groups(0.6), found.groups(0.9)) == ([(0, 1, 2)], [(0, 1)])
     assert found.in_words(0.6) == (
         "Passages that repeat another word for word: 1. Pairs with a share of 3-word shingles of 0.60 or"
         " more: 1, 1 of them across documents; the highest is 0.67."
@@ -109,23 +108,6 @@ def test_more_pairs_than_are_kept_leave_the_most_alike_and_say_so(monkeypatch):
     assert pairs(few) == {pair: value for pair, value in pairs(whole).items() if value >= few.complete}
 
 
-def test_it_can_be_stopped():
-    def stop(done, total):
-        raise Cancelled("stopped")
-
-    with pytest.raises(Cancelled):
-        near_duplicates.find(corpus(["a b c", "a b c d"]), "words", stop)
-
-
-def test_an_empty_corpus_and_an_unknown_way():
-    for by in near_duplicates.LEAST:
-        found = near_duplicates.find(corpus([]), by)
-        assert (len(found.pairs), found.copies, found.groups(0.5)) == (0, (), [])
-        assert found.in_words(0.9).endswith("0.90 or more: 0, 0 of them across documents.")
-    with pytest.raises(BadInput, match="words, embedding"):
-        near_duplicates.find(corpus([]), "sound")
-
-
 # More passages than are compared one by one.
 
 
@@ -133,11 +115,16 @@ def test_an_empty_corpus_and_an_unknown_way():
     ("by", "graph", "way"),
     [("words", True, "compare by meaning"), ("embedding", False, "set exact_below to fewer passages")],
 )
-def test_too_many_passages_are_refused_with_the_way_out(by, graph, way, monkeypatch):
+def test_too_many_passages_are_refused_with_the_way_out_and_none_have_no_pairs(by, graph, way, monkeypatch):
     monkeypatch.setattr(near_duplicates, "LARGE", 3)
     with pytest.raises(BadInput, match=f"4 passages are too many .*at most 3.*{way}"):
         near_duplicates.find(corpus(["a", "b", "c", "d"]), by, graph=graph)
     assert near_duplicates.find(corpus(["a", "b", "c"]), by).sampled is False
+    found = near_duplicates.find(corpus([]), by)
+    assert (len(found.pairs), found.copies, found.groups(0.5)) == (0, (), [])
+    assert found.in_words(0.9).endswith("0.90 or more: 0, 0 of them across documents.")
+    with pytest.raises(BadInput, match="words, embedding"):
+        near_duplicates.find(corpus([]), "sound")
 
 
 @given(st.integers(0, 1000))
@@ -164,12 +151,12 @@ def test_the_graph_finds_what_comparing_every_two_finds_among_the_nearest(seed):
     assert len(found.pairs) == len({tuple(pair) for pair in found.pairs.tolist()})
 
 
-def test_stop_ends_the_graph_too(monkeypatch):
-    monkeypatch.setattr(near_duplicates, "LARGE", 1)
-    made = corpus(["a b", "b c"])
+@pytest.mark.parametrize("graph", [False, True])
+def test_it_can_be_stopped(monkeypatch, graph):
+    monkeypatch.setattr(near_duplicates, "LARGE", 1 if graph else 10)
 
     def stop(done, total):
         raise Cancelled("stopped")
 
     with pytest.raises(Cancelled):
-        near_duplicates.find(made, "embedding", stop, graph=True)
+        near_duplicates.find(corpus(["a b", "b c"]), "embedding", stop, graph=graph)

@@ -1,14 +1,19 @@
 """What one odd or hostile document among many can change for all others is bounded."""
 
+from threading import Event
+
 import numpy as np
 import pytest
 
 from core.backends.sparse import MAX_MEDIANS, BM25Index, RankBM25Index, mean_length, write_index
 from core.backends.terms import analyzer
+from core.corpus.build import Stages
 from core.corpus.enrichments.graph import MENTIONED, RuleGraph
+from core.corpus.enrichments.recipe import Tools
 from core.corpus.metadata import Metadata
 from core.domain.errors import BadInput
 from core.domain.filters import read_filters
+from core.domain.settings import Settings
 from core.domain.types import Query
 from core.engine.engine import Request
 from core.steps.conditions import read
@@ -87,19 +92,9 @@ def test_one_passage_with_every_name_is_no_hub():
     ]
     texts = {f"d{at}:0-9": f"We met {name} and {names[at - 1]} there." for at, name in enumerate(names)}
     corpus = MemoryCorpus({**texts, "odd:0-9": ". We met ".join(names)})
-    drawn = RuleGraph().draw(corpus, _tools())
+    drawn = RuleGraph().draw(corpus, Tools(Settings(), Stages(lambda *_: None, Event()), None, None))
     odd = corpus.row("odd:0-9")
     mentioned = {row: sum(at == row for _, at in drawn.mentions) for row in range(corpus.size)}
     hub = mentioned.pop(odd)
     assert hub == MENTIONED * np.median(list(mentioned.values()))
     assert hub < len(names)
-
-
-def _tools():
-    import threading
-
-    from core.corpus.build import Stages
-    from core.corpus.enrichments.recipe import Tools
-    from core.domain.settings import Settings
-
-    return Tools(Settings(), Stages(lambda *_: None, threading.Event()), None, None)

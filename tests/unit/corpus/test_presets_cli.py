@@ -4,7 +4,10 @@ import json
 
 import pytest
 
-from core.cli import main
+from core.cli import corpora
+from core.corpus import catalogue
+from core.corpus.chunk import WHOLE
+from core.corpus.source import Source
 from core.domain import settings as settings_module
 from core.domain.settings import Settings
 from core.engine import engine as engine_module
@@ -30,15 +33,6 @@ def requests(engine):
     return seen
 
 
-@pytest.fixture
-def call(capsys):
-    def run(*args):
-        code = main([str(arg) for arg in args])
-        return code, *capsys.readouterr()
-
-    return run
-
-
 def test_ask_takes_routes_parameters_and_evidence_of_the_settings(engine, requests, call):
     code, out, _ = call("ask", "box", "--corpus", "tiny", "--preset", "mine", "--json")
     assert code == 0
@@ -50,72 +44,35 @@ def test_ask_takes_routes_parameters_and_evidence_of_the_settings(engine, reques
 
 
 def test_a_parameter_given_beside_them_stands(engine, requests, call):
-    code, *_ = call(
-        "ask",
-        "box",
-        "--corpus",
-        "tiny",
-        "--preset",
-        "mine",
-        "--routes",
-        "hybrid_rrf,dense",
-        "--parameter",
-        "hybrid_rrf.k=9",
-    )
-    assert code == 0
+    beside = ("--routes", "hybrid_rrf,dense", "--parameter", "hybrid_rrf.k=9")
+    assert call("ask", "box", "--corpus", "tiny", "--preset", "mine", *beside)[0] == 0
     assert requests[0].routes == ("hybrid_rrf", "dense")
     assert requests[0].parameters == {"hybrid_rrf": {"k": "9"}}
 
 
-def test_without_them_nothing_changes(engine, requests, call):
-    code, *_ = call("ask", "box", "--corpus", "tiny", "--routes", "bm25")
-    assert code == 0
-    assert (requests[0].parameters, requests[0].style.evidence) == ({}, engine.settings.answer_evidence)
+@pytest.fixture
+def tiny(monkeypatch):
+    monkeypatch.setattr(catalogue, "source", lambda *_, **__: Source("tiny", "indexed", None, WHOLE))
+    monkeypatch.setattr(corpora, "ensure", lambda *_: None)
 
 
 @pytest.mark.parametrize("command", [("ask", "box", "--corpus", "tiny"), ("eval", "tiny")])
-def test_what_cannot_be_used_is_one_line_of_error(engine, call, command, monkeypatch):
-    from core.corpus import catalogue
-    from core.corpus.chunk import WHOLE
-    from core.corpus.source import Source
-
-    monkeypatch.setattr(catalogue, "source", lambda *_, **__: Source("tiny", "indexed", None, WHOLE))
+def test_what_cannot_be_used_is_one_line_of_error(engine, call, command, tiny, monkeypatch):
     code, _, err = call(*command, "--preset", "gone")
-    assert code != 0
-    assert "there is no preset 'gone'; known: mine" in err
+    assert (code, "there is no preset 'gone'; known: mine" in err) == (2, True)
     old = Preset("mine", "tiny", {"hybrid_rrf": {"gone": 1}})
     monkeypatch.setattr(presets, "every", lambda *_: (old,))
     code, _, err = call(*command, "--preset", "mine")
-    assert code != 0
-    assert "preset 'mine' cannot be used as it is: route hybrid_rrf has no parameter 'gone'" in err
+    assert (code, "cannot be used as it is: route hybrid_rrf has no parameter 'gone'" in err) == (2, True)
 
 
-def test_eval_takes_them_too(engine, requests, call, tmp_path, monkeypatch):
-    from core.cli import corpora
-    from core.corpus import catalogue
-    from core.corpus.chunk import WHOLE
-    from core.corpus.source import Source
-
-    monkeypatch.setattr(catalogue, "source", lambda *_, **__: Source("tiny", "indexed", None, WHOLE))
-    monkeypatch.setattr(corpora, "ensure", lambda *_: None)
-    (tmp_path / "q.jsonl").write_text('{"id": "q1", "text": "Who reports a crushed box?", "split": "test"}')
-    (tmp_path / "qrels.txt").write_text("q1 0 crushed:0-80 1")
-    code, _, err = call(
-        "eval",
-        "tiny",
-        "--preset",
-        "mine",
-        "--questions",
-        tmp_path / "q.jsonl",
-        "--qrels",
-        tmp_path / "qrels.txt",
-        "--parameter",
-        "hybrid_rrf.k=9",
-        "--answers",
-        "all",
-        "--answer-by",
-        "extract",
-    )
+def test_eval_takes_them_too(engine, requests, call, tiny, tmp_path):
+    questions, qrels = tmp_path / "q.jsonl", tmp_path / "qrels.txt"
+    questions.write_text('{"id": "q1", "text": "Who reports a crushed box?", "split": "test"}')
+    qrels.write_text("q1 0 crushed:0-80 1")
+    labels = ("--questions", questions, "--qrels", qrels)
+    beside = ("--parameter", "hybrid_rrf.k=9", "--answers", "all", "--answer-by", "extract")
+    code, _, err = call("eval", "tiny", "--preset", "mine", *labels, *beside)
     assert code == 0, err
     (request,) = requests
     assert set(request.routes) == {"hybrid_rrf", "bm25"}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from core.corpus import browse as module
 from core.corpus import passages as stored
-from core.corpus.browse import preview, segments
+from core.corpus.browse import preview
 from core.corpus.chunk import WHOLE, Chunking, spans
 from core.corpus.types import Cut, Document
 from core.domain.types import Passage
@@ -59,41 +59,13 @@ def at(text, *spans):
     return [Passage(str(n), "d", "", text[a:b], a, b) for n, (a, b) in enumerate(spans)]
 
 
-def test_overlap_and_gaps_are_segments_of_their_own():
-    cut = at("0123456789", (0, 4), (3, 6), (8, 10))
-    assert [(s.start, s.end, s.passages) for s in segments(cut, 0, 10)] == [
-        (0, 3, (1,)),
-        (3, 4, (1, 2)),
-        (4, 6, (2,)),
-        (6, 8, ()),
-        (8, 10, (3,)),
-    ]
-    assert [(s.start, s.end, s.passages) for s in segments(cut, 5, 9)] == [
-        (5, 6, (2,)),
-        (6, 8, ()),
-        (8, 9, (3,)),
-    ]
-    assert segments(cut, 4, 4) == []
-
-
 def test_what_is_cut_off_is_counted(monkeypatch):
     text = "# One\nIt begins here and goes\non. He said “no.” Then 3.5 litres\n## Two\nThe rest."
-    edges = [
-        0,
-        text.index("goes"),
-        text.index("on. "),
-        text.index("Then"),
-        text.index("litres"),
-        text.index("The rest"),
-    ]
-    spans = list(zip(edges, [*edges[1:], len(text)], strict=True))
-    monkeypatch.setattr(module, "passages", lambda document, _: at(text, *spans))
+    edges = [0, *(text.index(word) for word in ("goes", "on. ", "Then", "litres", "The rest")), len(text)]
+    monkeypatch.setattr(module, "passages", lambda document, _: at(text, *itertools.pairwise(edges)))
     made = preview(Document("a.md", "", text), Chunking())
-    assert made.inside == (
-        1,
-        4,
-    )  # before "goes" and before "litres"; a line break or a full stop ends the others
-    assert made.headed == (5,)
+    # before "goes" and before "litres"; a line break or a full stop ends the others
+    assert (made.inside, made.headed) == ((1, 4), (5,))
     assert preview(Document("a.txt", "", text), Chunking()).headed == ()
 
 

@@ -1,8 +1,5 @@
 """Headings and sentences: where they are found, and that nothing is lost or crossed."""
 
-from __future__ import annotations
-
-import time
 from dataclasses import asdict
 
 import pytest
@@ -37,11 +34,11 @@ By parcel.
 """
 
 
-def cut(text: str, key: str, id: str = "a.md") -> list[str]:
+def cut(text, key, id="a.md"):
     return [passage.text for passage in passages(Document(id, "T", text), chunking_of(key))]
 
 
-def test_a_section_is_a_passage_and_a_bare_heading_begins_the_next_one() -> None:
+def test_a_section_is_a_passage_and_a_bare_heading_begins_the_next_one():
     assert cut(TEXT, "headings") == [
         "Before any heading.",
         "# Returns\n\n## When\n\nSend it back within 30 days. Dr. Who may take longer!\n\n"
@@ -51,19 +48,16 @@ def test_a_section_is_a_passage_and_a_bare_heading_begins_the_next_one() -> None
     ]
 
 
-def test_a_number_sign_is_a_heading_in_markdown_alone_and_an_underline_in_any_text() -> None:
-    text = "# a comment\nx = 1\n\nUsage\n=====\n\nCall it."
-    assert cut(text, "headings", "a.txt") == ["# a comment\nx = 1", "Usage\n=====\n\nCall it."]
-
-
 @pytest.mark.parametrize(
     "text", ["---\ntitle: x\n---\n\nBody.", "| a | b |\n|---|---|\n| 1 | 2 |", "one line"]
 )
-def test_front_matter_and_tables_have_no_headings(text: str) -> None:
+def test_front_matter_and_tables_have_no_headings(text):
     assert cut(text, "headings") == [text]
+    code = "# a comment\nx = 1\n\nUsage\n=====\n\nCall it."
+    assert cut(code, "headings", "a.txt") == ["# a comment\nx = 1", "Usage\n=====\n\nCall it."]
 
 
-def test_a_long_section_is_cut_at_paragraphs_and_never_joined_to_another() -> None:
+def test_a_long_section_is_cut_at_paragraphs_and_never_joined_to_another():
     text = "# One\n\n" + "A sentence of some words. " * 200 + "\n\n# Two\n\nShort."
     found = cut(text, "headings")
     assert len(found) > 3
@@ -71,7 +65,7 @@ def test_a_long_section_is_cut_at_paragraphs_and_never_joined_to_another() -> No
     assert found[-1] == "# Two\n\nShort."
 
 
-def test_sentences_are_packed_and_never_cut() -> None:
+def test_sentences_are_packed_and_never_cut():
     found = cut(TEXT, "sentences")
     assert "## Refund\nIt is paid\nafter five days." in found
     long = "word " * 100 + "end."
@@ -88,7 +82,7 @@ def test_sentences_are_packed_and_never_cut() -> None:
     st.sampled_from(["headings", "sentences"]),
     st.sampled_from(["a.md", "a.txt"]),
 )
-def test_no_character_but_white_space_is_lost_or_comes_twice(parts: list[str], key: str, id: str) -> None:
+def test_no_character_but_white_space_is_lost_or_comes_twice(parts, key, id):
     document = Document(id, "", "".join(parts))
     found = passages(document, chunking_of(key))
     assert "".join("".join(p.text.split()) for p in found) == "".join(document.text.split())
@@ -96,13 +90,6 @@ def test_no_character_but_white_space_is_lost_or_comes_twice(parts: list[str], k
     if key == "sentences":
         edges = {start for start, _ in chunk.sections(document.text, markdown=id == "a.md")}
         assert edges <= {p.start for p in found}, "no passage goes over the edge of a section"
-
-
-@pytest.mark.parametrize("text", ["\n" * 200_000, ". " * 100_000, "# \n" * 60_000, "a\n---\n" * 40_000])
-def test_any_text_is_cut_in_time_with_its_length(text: str) -> None:
-    began = time.process_time()
-    cut(text, "sentences")
-    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize(
@@ -116,17 +103,14 @@ def test_any_text_is_cut_in_time_with_its_length(text: str) -> None:
         ("sentences", 300, 0, "sentences"),
     ],
 )
-def test_a_chunking_has_a_name(key: str, size: int, overlap: int, by: str) -> None:
+def test_a_chunking_has_a_name(key, size, overlap, by):
     found = chunking_of(key)
     assert (found.size, found.overlap, found.by) == (size, overlap, by)
     assert chunking_of(found.key) == found
     assert Chunking(**asdict(found)) == found
-
-
-@pytest.mark.parametrize("key", ["", "tiny", "5", "40", "512/400", "256t", "../x", "512//64"])
-def test_an_unknown_chunking_says_what_is_allowed(key: str) -> None:
-    with pytest.raises(BadInput, match=r"chunking"):
-        chunking_of(key)
+    for wrong in ("", "tiny", "40", "512/400", "256t", "../x", "512//64"):
+        with pytest.raises(BadInput, match=r"chunking"):
+            chunking_of(wrong)
 
 
 def test_passages_are_named_by_their_headings():
@@ -142,7 +126,7 @@ def test_passages_are_named_by_their_headings():
     assert list(passage_names(plain, passages(plain, WHOLE)).values()) == ["Harbour"]
 
 
-def test_front_matter_nested_too_deeply_loses_its_fields_alone() -> None:
+def test_front_matter_nested_too_deeply_loses_its_fields_alone():
     text = "+++\ntags = " + "[" * 5_000 + "\n+++\n\n# Returns\n\nSend it back."
     title, body, fields = titled(text)
     assert (title, fields) == ("Returns", {})

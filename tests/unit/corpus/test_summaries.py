@@ -69,7 +69,7 @@ def test_each_passage_has_a_key_on_each_level(tmp_path):
     counts = Counter(index._owners.tolist())
     assert set(counts) == set(range(corpus.size))
     assert len(set(counts.values())) == 1
-    by_text: dict[str, set[int]] = {}
+    by_text = {}
     for text, row in zip(index._shown, index._owners.tolist(), strict=True):
         by_text.setdefault(text, set()).add(row)
     assert len(by_text) < corpus.size / 2

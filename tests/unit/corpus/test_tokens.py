@@ -2,10 +2,8 @@
 
 import json
 import threading
-import time
 from collections import deque
 from dataclasses import asdict
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,7 +23,6 @@ from core.domain.needs import Need
 from core.domain.settings import Settings
 from core.domain.types import Query
 from core.engine import engine as engine_module
-from core.engine.availability import missing
 from core.engine.engine import Engine
 from core.engine.request import Request
 from core.steps.late_interaction import COLUMNS, DRAWN_HITS, MATCHED_HITS, ROWS, matched
@@ -38,29 +35,29 @@ class RandomTokens:
 
     name = "dice"
 
-    def __init__(self, seed: int, dim: int) -> None:
+    def __init__(self, seed, dim):
         self.draw, self.dim = np.random.default_rng(seed), dim
         self.given: list[np.ndarray] = []
 
-    def embed_query(self, text: str) -> TokenVectors:
+    def embed_query(self, text):
         count = int(text)
         rows = self.draw.normal(size=(count, self.dim)) * self.draw.choice([1e-3, 1, 30], size=self.dim)
         rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
         return TokenVectors(tuple(f"t{at}" for at in range(count)), rows.reshape(count, self.dim))
 
-    def embed_passages(self, texts: list[str]) -> list[TokenVectors]:
+    def embed_passages(self, texts):
         found = [self.embed_query(text.split()[-1]) for text in texts]  # after the title
         self.given += [one.vectors for one in found]
         return found
 
 
-def tools(folder: Path, cancel: threading.Event | None = None) -> Tools:
+def tools(folder, cancel=None):
     vectors = Vectors("none", "none", lambda: None, (), Checkpoint(folder, "none"))
     stages = Stages(lambda *_: None, cancel or threading.Event())
     return Tools(Settings(late_model="fake"), stages, None, lambda: vectors)
 
 
-def made(folder: Path, embedder, corpus) -> TokenIndex:
+def made(folder, embedder, corpus):
     folder.mkdir(parents=True)
     count = Tokens(lambda _: embedder).make(corpus, folder, tools(folder))
     index = TokenIndex(folder, embedder)
@@ -68,7 +65,7 @@ def made(folder: Path, embedder, corpus) -> TokenIndex:
     return index
 
 
-def by_loop(query: np.ndarray, passage: np.ndarray) -> float:
+def by_loop(query, passage):
     total = 0.0
     for asked in query.tolist():
         cosines = [sum(a * b for a, b in zip(asked, one, strict=True)) for one in passage.tolist()]
@@ -91,24 +88,16 @@ def test_scores_are_the_loops_but_for_rounding(tmp_path_factory, seed, dim, aske
     expected = np.array([by_loop(query, passage) for passage in embedder.given])
     bound = asked * (2**-11 + dim**0.5 * 2**-25 + 1e-6)  # the documented one, and float32 sums
     assert np.abs(index.scores(query) - expected).max(initial=0.0) <= bound
+    looks = []
+    index.scores(query, check=lambda: looks.append(1))
+    assert len(looks) == -(-len(sizes) // tokens.BLOCK)
+    with pytest.raises(BadInput, match=f"{dim + 1} dimensions; dice has {dim}"):
+        index.scores(np.ones((1, dim + 1), np.float32))
     rows = data.draw(st.lists(st.integers(0, len(sizes) - 1), max_size=9)) if sizes else []
     np.testing.assert_allclose(index.scores(query, rows), index.scores(query)[rows], atol=1e-5)
     assert [index.tokens(row) for row in range(len(sizes))] == [
         tuple(f"t{at}" for at in range(size)) for size in sizes
     ]
-
-
-def test_a_corpus_of_several_blocks_is_read_block_by_block(tmp_path):
-    corpus = MemoryCorpus({f"p{at:04}:0-9": str(at % 5) for at in range(300)})
-    embedder = RandomTokens(3, 8)
-    index = made(tmp_path / "tokens", embedder, corpus)
-    looks = []
-    query = embedder.embed_query("4").vectors
-    scores = index.scores(query, check=lambda: looks.append(1))
-    assert len(looks) == -(-300 // tokens.BLOCK)
-    np.testing.assert_allclose(scores, [by_loop(query, one) for one in embedder.given], atol=4e-3)
-    with pytest.raises(BadInput, match="7 dimensions; dice has 8"):
-        index.scores(query[:, :7])
 
 
 # Making them.
@@ -144,13 +133,9 @@ def test_the_record_says_by_which_model_and_how_large(tmp_path, monkeypatch):
 def test_another_model_is_refused_with_the_way_to_get_it(tmp_path, monkeypatch):
     corpus = MemoryCorpus(TEXTS)
     build(tmp_path, corpus, monkeypatch)
-    other = Settings(home=tmp_path, late_model="somebody/colbert")
-    with pytest.raises(Unavailable) as caught:
-        store.load("tokens", corpus, other)
-    assert str(caught.value).startswith(
-        "the token vectors of the passages in corpus tiny are by hash tokens, and somebody/colbert is set: "
-        "run python -m core index tiny --with tokens"
-    )
+    told = "by hash tokens, and somebody/colbert is set: run python -m core index tiny --with tokens"
+    with pytest.raises(Unavailable, match=told):
+        store.load("tokens", corpus, Settings(home=tmp_path, late_model="somebody/colbert"))
     record, embedder = build(tmp_path, corpus, monkeypatch, model="somebody/colbert")
     assert record.model == "somebody/colbert"
     assert len(embedder.read) == corpus.size  # nothing of the other model's was taken over
@@ -207,12 +192,6 @@ def test_vectors_that_are_no_numbers_are_a_failure(tmp_path, monkeypatch):
     assert store.describe("tokens", "tiny", Settings(home=tmp_path)) is None
 
 
-def test_the_need_says_what_is_missing(tmp_path):
-    gap = missing(FakeEngine(tmp_path), "tiny")[Need.TOKENS]
-    assert "corpus tiny has no token vectors of the passages yet: run python -m core index tiny" in gap
-    assert "--with tokens" in gap
-
-
 # The route.
 
 
@@ -225,14 +204,13 @@ def ask(tmp_path, question="How do I send a fragile item back?", texts=TEXTS, **
 
 def expected_scores(question, texts):
     """By loops, from nothing that the route uses but the embedder."""
-    embedder, corpus = HashTokens(), MemoryCorpus(texts)
-    asked = embedder.embed_query(question).vectors
-    passages = {p.id: embedder.embed_query(f"{p.title} {p.text}").vectors for p in corpus.all}
-    return {id: by_loop(asked, passage) for id, passage in passages.items()}
+    read, corpus = HashTokens().embed_query, MemoryCorpus(texts)
+    asked = read(question).vectors
+    return {p.id: by_loop(asked, read(f"{p.title} {p.text}").vectors) for p in corpus.all}
 
 
 @pytest.mark.parametrize("candidates", [0, 100])
-def test_hits_are_in_the_order_of_the_loops(tmp_path, candidates):
+def test_hits_are_in_the_order_of_the_loops_and_equal_ones_in_that_of_ids(tmp_path, candidates):
     question = "How do I send a fragile item back?"
     result = ask(tmp_path, question, candidates=candidates)
     scores = expected_scores(question, TEXTS)
@@ -242,6 +220,17 @@ def test_hits_are_in_the_order_of_the_loops(tmp_path, candidates):
     span = result.spans[-1]
     assert (span.output.scored if candidates else span.attributes["scored"]) == len(TEXTS)
     assert (span.output.reranker if candidates else span.output.model) == "hash tokens"
+    corpus = MemoryCorpus({f"{name}:0-9": "the same words" for name in ("c", "a", "b")})
+    for passage in corpus.all:
+        object.__setattr__(passage, "title", "")
+    engine = FakeEngine(tmp_path / "equal")
+    engine.fakes["tiny"] = corpus
+    parameters = {"late_interaction": {"candidates": candidates}}
+    (result,) = engine.ask(Request(Query("same"), "tiny", ("late_interaction",), parameters)).results
+    assert [hit.passage.id for hit in result.hits] == ["a:0-9", "b:0-9", "c:0-9"]
+    nothing = ask(tmp_path / "none", "?!", candidates=candidates)
+    assert (nothing.status, nothing.hits) == ("ok", ())
+    assert "no token" in nothing.spans[-1].attributes["note"]
 
 
 def test_few_candidates_are_the_first_of_each_list_and_the_searches_stay_those_of_others(tmp_path):
@@ -256,40 +245,6 @@ def test_few_candidates_are_the_first_of_each_list_and_the_searches_stay_those_o
     assert {hit.passage.id for hit in result.hits} == {span.hits[0][0] for span in found[:2]}
     assert sum(span.shared_with is not None for r in run.results for span in r.spans) == 3
     assert [link.span for link in result.spans[-1].links if link.arg.startswith("lists")] == [2, 4]
-
-
-def test_equal_passages_come_in_the_order_of_ids(tmp_path):
-    texts = {f"{name}:0-9": "the same words" for name in ("c", "a", "b")}
-    corpus = MemoryCorpus(texts)
-    for passage in corpus.all:
-        object.__setattr__(passage, "title", "")
-    for candidates in (0, 100):
-        engine = FakeEngine(tmp_path / str(candidates))
-        engine.fakes["tiny"] = corpus
-        parameters = {"late_interaction": {"candidates": candidates}}
-        result = engine.ask(Request(Query("same"), "tiny", ("late_interaction",), parameters)).results[0]
-        assert [hit.passage.id for hit in result.hits] == ["a:0-9", "b:0-9", "c:0-9"]
-
-
-def test_opening_the_vectors_is_no_time_of_the_routes(tmp_path):
-    engine = FakeEngine(tmp_path)
-    slow = iter([0.5])
-
-    def enrichment(corpus, need):
-        time.sleep(next(slow, 0))
-        return FakeEngine.enrichment(engine, corpus, need)
-
-    engine.enrichment = enrichment
-    result = engine.ask(Request(Query("a box"), "tiny", ("late_interaction",))).results[0]
-    assert result.status == "ok"
-    assert result.wall_ms - result.ms > 450
-
-
-@pytest.mark.parametrize("candidates", [0, 100])
-def test_a_question_without_a_token_finds_nothing_and_says_so(tmp_path, candidates):
-    result = ask(tmp_path, "?!", candidates=candidates)
-    assert (result.status, result.hits) == ("ok", ())
-    assert "no token" in result.spans[-1].attributes["note"]
 
 
 def test_the_span_tells_how_the_first_hits_matched(tmp_path):

@@ -10,37 +10,19 @@ from core.corpus import catalogue, index, uploads
 from core.corpus.endings import READ
 from core.corpus.load import documents
 from core.domain.errors import BadInput
-from core.domain.settings import Settings
 from tests.fakes import HashEmbedder
 
+NAMES = (
+    "../../etc/passwd|..\\..\\boot|/etc/cron.d/x|C:\\x|....//....//x|.hidden|a\x00b|a\nb|\u202egpj.exe|~root|🙂|con"
+    "|.removed"
+)
 HOSTILE = [
-    "../../etc/passwd.txt",
-    "..\\..\\boot.txt",
-    "/etc/cron.d/x.txt",
-    "C:\\x.txt",
-    "....//....//x.txt",
-    ".hidden.txt",
-    "a\x00b.txt",
-    "a\nb.txt",
-    "\u202egpj.exe.txt",
-    "~root.txt",
-    "x" * 400 + ".txt",
-    "🙂.txt",
-    "con.txt",
-    "<img src=x onerror=alert(1)>.html",
-    "$(rm -rf).md",
-    "-rf.md",
-    ".removed.txt",
-    "é" * 200 + ".pdf",
+    *(f"{name}.txt" for name in (*NAMES.split("|"), "x" * 400)),
+    *("<img src=x onerror=alert(1)>.html", "$(rm -rf).md", "-rf.md", "é" * 200 + ".pdf"),
 ]
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path / "home", embedder="hash")
-
-
-def safe(name: str) -> str | None:
+def safe(name):
     try:
         return uploads.safe_name(name)
     except BadInput:
@@ -69,26 +51,15 @@ def test_no_name_leaves_the_folder(name):
 @pytest.mark.trust
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_are_kept_inside_or_refused(settings, name):
-    home = uploads.folder("mine", settings)
-    content = b"<p>Some text.</p>"
-    if name.endswith(".pdf"):
-        with pytest.raises(BadInput):
+    home, content = uploads.folder("mine", settings), b"<p>Some text.</p>"
+    if name.endswith(".pdf") or safe(name) is None:
+        with pytest.raises(BadInput, match="" if safe(name) else "has no name"):
             uploads.add("mine", {name: content}, settings)
         assert not home.exists()
         return
-    if safe(name) is None:
-        with pytest.raises(BadInput, match="has no name"):
-            uploads.add("mine", {name: content}, settings)
-        return
     (kept,) = uploads.add("mine", {name: content}, settings).names
-    written = [path for path in settings.home.rglob("*") if path.is_file()]
-    assert written == [home / kept]
+    assert [path for path in settings.home.rglob("*") if path.is_file()] == [home / kept]
     assert [document.id for document in documents(home)] == [kept]
-
-
-def test_the_corpus_name_is_a_slug_too(settings):
-    uploads.add("../../Evil Name", {"a.txt": b"Text."}, settings)
-    assert uploads.corpora(settings) == ["evil-name"]
 
 
 @pytest.mark.parametrize(
@@ -97,10 +68,7 @@ def test_the_corpus_name_is_a_slug_too(settings):
         ({}, "no file was chosen"),
         ({"a.txt": b""}, "a.txt is empty"),
         ({"a.txt": b" \n\t"}, "a.txt contains no text"),
-        (
-            {"a.exe": b"MZ"},
-            "'a.exe' is not a supported document \\(.exe files are not read\\); upload files ending in .md",
-        ),
+        ({"a.exe": b"MZ"}, r"'a.exe' is not a supported document \(.exe files are not read\); upload files"),
         ({"noending": b"text"}, "is not a supported document"),
         ({"a.pdf": b"%PDF-1.4 broken"}, "a.pdf: "),
         ({"a.jsonl": b"{not json"}, r"^a.jsonl:1: not valid JSON"),
@@ -117,21 +85,10 @@ def test_what_cannot_be_read_gets_one_clear_error_and_nothing_is_kept(settings, 
     assert [path.name for path in uploads.folder("mine", settings).iterdir()] == ["kept.txt"]
 
 
-def test_a_first_upload_that_fails_leaves_no_folder(settings):
-    with pytest.raises(BadInput):
-        uploads.add("mine", {"a.txt": b""}, settings)
-    assert not uploads.folder("mine", settings).exists()
-
-
-def test_a_file_of_a_known_name_takes_its_place(settings):
-    uploads.add("mine", {"a.txt": b"Old.", "b.txt": b"Other."}, settings)
-    uploads.add("mine", {"dir/a.TXT": b"Newer."}, settings)
-    assert [document.text for document in uploads.documents_of("mine", "a.txt", settings)] == ["Newer."]
+def test_a_file_taken_out_comes_back_over_nothing_that_came_since(settings):
+    uploads.add("mine", {"a.txt": b"Old.", "b.txt": b"Two."}, settings)
+    uploads.add("mine", {"dir/a.TXT": b"One."}, settings)  # takes the place of the one of its name
     assert [one.name for one in uploads.kept("mine", settings)] == ["a.txt", "b.txt"]
-
-
-def test_a_file_taken_out_comes_back(settings):
-    uploads.add("mine", {"a.txt": b"One.", "b.txt": b"Two."}, settings)
     uploads.remove("mine", "a.txt", settings)
     assert [document.id for document in documents(uploads.folder("mine", settings))] == ["b.txt"]
     with pytest.raises(BadInput, match="the only document"):
@@ -139,13 +96,9 @@ def test_a_file_taken_out_comes_back(settings):
     with pytest.raises(BadInput, match=r"no uploaded document '\.\./b\.txt'"):
         uploads.remove("mine", "../b.txt", settings)
     assert uploads.restore("mine", settings) == "a.txt"
-    assert uploads.removed("mine", settings) is None
+    assert uploads.documents_of("mine", "a.txt", settings)[0].text == "One."
     with pytest.raises(BadInput, match="no document was removed"):
         uploads.restore("mine", settings)
-
-
-def test_what_was_taken_out_is_not_written_over_what_came_since(settings):
-    uploads.add("mine", {"a.txt": b"One.", "b.txt": b"Two."}, settings)
     uploads.remove("mine", "a.txt", settings)
     uploads.add("mine", {"a.txt": b"Another."}, settings)
     with pytest.raises(BadInput, match="was added again"):

@@ -1,11 +1,10 @@
 """One source in several chunkings: named, built, refreshed, stopped, removed; vectors are shared."""
 
-from __future__ import annotations
-
 import json
 import shutil
+import sqlite3
 import threading
-from pathlib import Path
+from contextlib import closing
 
 import pytest
 
@@ -13,8 +12,6 @@ from core.corpus import catalogue, index, uploads, variants
 from core.corpus.chunk import Chunking
 from core.corpus.source import from_path, slug
 from core.domain.errors import BadInput, Cancelled
-from core.domain.settings import Settings
-from tests.unit.corpus.test_index import Counting
 
 LONG = "# Returns\n\nSend it back in its box. " + "It is looked at by a person. " * 8
 TEXTS = {
@@ -24,25 +21,12 @@ TEXTS = {
 
 
 @pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalogue, "LOOK_AGAIN_S", 0.0)
+def alone(at_once, monkeypatch):
     monkeypatch.setattr(catalogue, "BUILT_IN", {})
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path / "home", models_dir=tmp_path / "models", embedder="hash")
-
-
-@pytest.fixture
-def model(monkeypatch: pytest.MonkeyPatch) -> Counting:
-    counting = Counting()
-    monkeypatch.setattr(index, "load_embedder", lambda _name, *, settings: counting)
-    return counting
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     root = tmp_path / "shop"
     root.mkdir()
     for name, text in TEXTS.items():
@@ -50,13 +34,13 @@ def folder(tmp_path: Path) -> Path:
     return root
 
 
-def build(folder: Path, settings: Settings, given: str) -> list[index.Corpus]:
+def build(folder, settings, given):
     base = index.build(None, folder, settings=settings)
     source = catalogue.source(base.name, settings=settings)
     return [base, *index.build_each(variants.wanted(source, given), settings=settings)]
 
 
-def test_names_say_the_source_and_the_chunking() -> None:
+def test_names_say_the_source_and_the_chunking():
     assert variants.base_of("support@512-64") == "support"
     assert variants.key_of("support@512-64") == "512-64"
     assert (variants.base_of("support"), variants.key_of("support")) == ("support", None)
@@ -66,23 +50,19 @@ def test_names_say_the_source_and_the_chunking() -> None:
     assert sorted(names, key=variants.in_order) == ["a", "a@256", "a@1024", "a@headings", "b"]
 
 
-def test_a_folder_that_is_called_like_none_hides_no_corpus(
-    folder: Path, settings: Settings, model: Counting
-) -> None:
+def test_a_folder_that_is_called_like_none_hides_no_corpus(folder, settings, model):
     build(folder, settings, "100")
     shutil.copytree(settings.home / "indexes" / "shop@100", settings.home / "indexes" / "shop@20")
     assert [one.name for one in catalogue.known(settings)] == ["shop", "shop@100"]
 
 
-def test_a_folder_with_an_at_sign_is_no_chunking(tmp_path: Path) -> None:
+def test_a_folder_with_an_at_sign_is_no_chunking(tmp_path):
     (tmp_path / "shop@256").mkdir()
     (tmp_path / "shop@256" / "a.txt").write_text("Some words.")
     assert from_path(tmp_path / "shop@256").name == "shop-256"
 
 
-def test_each_chunking_is_a_corpus_and_equal_texts_are_embedded_once(
-    folder: Path, settings: Settings, model: Counting
-) -> None:
+def test_each_chunking_is_a_corpus_and_equal_texts_are_embedded_once(folder, settings, model):
     base, small, headings = build(folder, settings, "100,headings")
     assert [one.name for one in (base, small, headings)] == ["shop", "shop@100", "shop@headings"]
     assert headings.size == 3  # two sections, and a text without any
@@ -98,13 +78,7 @@ def test_each_chunking_is_a_corpus_and_equal_texts_are_embedded_once(
     assert opened.document("returns.md")[0].text == base.document("returns.md")[0].text
 
 
-def test_a_changed_source_makes_all_of_them_stale(folder: Path, settings: Settings, model: Counting) -> None:
-    build(folder, settings, "100")
-    (folder / "new.txt").write_text("One more.")
-    assert {one.state for one in catalogue.known(settings)} == {"stale"}
-
-
-def test_a_chunking_follows_how_its_source_is_read(folder: Path, settings: Settings, model: Counting) -> None:
+def test_a_chunking_follows_how_its_source_is_read(folder, settings, model):
     base, _ = build(folder, settings, "100")
     source = catalogue.source(base.name, settings=settings, language="german")
     index.build(None, source, settings=settings)
@@ -112,7 +86,7 @@ def test_a_chunking_follows_how_its_source_is_read(folder: Path, settings: Setti
     assert catalogue.describe("shop@100", settings).state == "stale"
 
 
-def test_stopped_halfway_it_goes_on_where_it_was(folder: Path, settings: Settings, model: Counting) -> None:
+def test_stopped_halfway_it_goes_on_where_it_was(folder, settings, model):
     (folder / "many.txt").write_text("\n\n".join(f"Paragraph number {n} says {n}." * 3 for n in range(200)))
     base = index.build(None, folder, settings=settings)
     source = catalogue.source(base.name, settings=settings)
@@ -129,26 +103,21 @@ def test_stopped_halfway_it_goes_on_where_it_was(folder: Path, settings: Setting
     assert len(model.embedded) == len(set(model.embedded)) > done
 
 
-def test_they_are_removed_one_by_one_or_with_their_source(
-    folder: Path, settings: Settings, model: Counting
-) -> None:
+def test_they_are_removed_one_by_one_or_with_their_source(folder, settings, model):
     build(folder, settings, "100,headings")
+    (folder / "new.txt").write_text("One more.")
+    assert {one.state for one in catalogue.known(settings)} == {"stale"}
     index.remove("shop@100", settings=settings)
     assert catalogue.names(settings) == ["shop", "shop@headings"]
     index.remove("shop", settings=settings)
     assert catalogue.names(settings) == []
     assert (folder / "returns.md").is_file()
+    index.build(None, folder, settings=settings)
+    with pytest.raises(BadInput, match="--chunkings 256,512,headings"):
+        catalogue.chosen_variants(catalogue.source("shop", settings=settings), settings)
 
 
-def test_a_chunking_outlives_the_record_of_its_source(
-    folder: Path, settings: Settings, model: Counting
-) -> None:
-    build(folder, settings, "100")
-    (settings.home / "indexes" / "shop" / "current.json").unlink()
-    assert catalogue.source("shop@100", settings=settings, known_only=True).path == folder
-
-
-def test_the_own_chunking_is_left_out_and_each_is_made_once(folder: Path, settings: Settings) -> None:
+def test_the_own_chunking_is_left_out_and_each_is_made_once(folder, settings):
     source = catalogue.source(folder, settings=settings)
     assert [one.name for one in variants.wanted(source, "700,256,256, headings")] == [
         "shop@256",
@@ -157,16 +126,12 @@ def test_the_own_chunking_is_left_out_and_each_is_made_once(folder: Path, settin
 
 
 @pytest.mark.parametrize("given", ["", " , ", "256,colour", "30", "512/300"])
-def test_what_is_no_chunking_is_told_with_what_is_allowed(
-    given: str, folder: Path, settings: Settings
-) -> None:
+def test_what_is_no_chunking_is_told_with_what_is_allowed(given, folder, settings):
     with pytest.raises(BadInput, match=r"headings|from 50 to|from 0 to"):
         variants.wanted(catalogue.source(folder, settings=settings), given)
 
 
-def test_a_chunking_has_no_chunkings_and_keeps_its_own(
-    folder: Path, settings: Settings, model: Counting
-) -> None:
+def test_a_chunking_has_no_chunkings_and_keeps_its_own(folder, settings, model):
     build(folder, settings, "100")
     of = catalogue.source("shop@100", settings=settings)
     with pytest.raises(BadInput, match="itself a chunking of shop"):
@@ -177,7 +142,7 @@ def test_a_chunking_has_no_chunkings_and_keeps_its_own(
         catalogue.source(folder, settings=settings, name="other@100")
 
 
-def test_readings_are_offered_for_the_kinds_of_files_there_are(folder: Path, settings: Settings) -> None:
+def test_readings_are_offered_for_the_kinds_of_files_there_are(folder, settings):
     source = catalogue.source(folder, settings=settings)
     assert variants.readings(source) == []
     with pytest.raises(BadInput, match="no file"):
@@ -190,28 +155,15 @@ def test_readings_are_offered_for_the_kinds_of_files_there_are(folder: Path, set
         catalogue.source(source, settings=settings, name="shop@html-all")
 
 
-def test_without_any_it_is_told_how_to_make_some(folder: Path, settings: Settings, model: Counting) -> None:
-    index.build(None, folder, settings=settings)
-    with pytest.raises(BadInput, match="--chunkings 256,512,headings"):
-        catalogue.chosen_variants(catalogue.source("shop", settings=settings), settings)
-
-
-def test_a_database_has_no_chunkings(tmp_path: Path, settings: Settings) -> None:
-    import sqlite3
-
-    path = tmp_path / "shop.sqlite"
-    with sqlite3.connect(path) as db:
+def test_a_database_has_no_chunkings(tmp_path, settings):
+    with closing(sqlite3.connect(tmp_path / "shop.sqlite")) as db:
         db.execute("CREATE TABLE orders (id INTEGER, note TEXT)")
-        db.execute("INSERT INTO orders VALUES (1, 'late')")
-    db.close()
     with pytest.raises(BadInput, match="is a database: its rows are not cut"):
-        variants.wanted(catalogue.source(path, settings=settings), "256")
+        variants.wanted(catalogue.source(tmp_path / "shop.sqlite", settings=settings), "256")
 
 
 @pytest.mark.parametrize("files", [{"a.txt": "One line."}, {f"{n}.txt": "The same." for n in range(10)}])
-def test_documents_that_cannot_be_cut_are_told(
-    files: dict[str, str], tmp_path: Path, settings: Settings, model: Counting
-) -> None:
+def test_documents_that_cannot_be_cut_are_told(files, tmp_path, settings, model):
     root = tmp_path / "lines"
     root.mkdir()
     for name, text in files.items():
@@ -221,22 +173,17 @@ def test_documents_that_cannot_be_cut_are_told(
     assert "no document is long enough to be cut" in (variants.remark(small.info) or "")
 
 
-def test_rows_are_documents_that_a_chunking_may_cut(
-    tmp_path: Path, settings: Settings, model: Counting
-) -> None:
-    rows = [{"_id": f"d{n}", "title": "", "text": f"Row {n} says something. " * 20} for n in range(3)]
+def test_rows_are_documents_that_a_chunking_may_cut(tmp_path, settings, model):
     (tmp_path / "beir").mkdir()
+    rows = [{"_id": f"d{n}", "text": f"Row {n} says something. " * 20} for n in range(3)]
     (tmp_path / "beir" / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)))
     whole, cut = build(tmp_path / "beir", settings, "100")
     assert (whole.info.chunking, whole.size) == (Chunking(0), 3)
     assert cut.size > 3
-    assert variants.remark(whole.info) is None
-    assert variants.remark(cut.info) is None
+    assert [variants.remark(one.info) for one in (whole, cut)] == [None, None]
 
 
-def test_an_uploaded_corpus_keeps_its_files_when_a_chunking_goes(
-    settings: Settings, model: Counting, tmp_path: Path
-) -> None:
+def test_an_uploaded_corpus_keeps_its_files_when_a_chunking_goes(settings, model, tmp_path):
     home = uploads.folder("mine", settings)
     home.mkdir(parents=True)
     (home / "a.md").write_text(TEXTS["returns.md"])

@@ -44,11 +44,14 @@ def go_on(work, parts):
 
 def test_it_is_followed_to_its_end():
     work = started()
-    assert (work.done, work.left, work.finished) == (False, None, 0)
+    assert not work.wait(0.01)
+    assert (work.done, work.left, work.finished, work.state) == (False, None, 0, "under way")
     go_on(work, 1)
     assert work.left == pytest.approx(2 * work.seconds, rel=0.5)
     go_on(work, 2)
     assert work.wait(5)
+    took = work.seconds
+    work.cancel()  # after its end it changes nothing
     assert (work.done, work.complete, work.cancelled, work.error, work.left) == (
         True,
         True,
@@ -56,49 +59,29 @@ def test_it_is_followed_to_its_end():
         None,
         None,
     )
-    took = work.seconds
-    assert work.seconds == took  # it stands still
-
-
-def test_stopped_it_keeps_what_is_done():
-    work = started()
-    go_on(work, 1)
-    work.cancel()
-    work.permits.release()
-    assert work.wait(5)
-    assert (work.finished, work.cancelled, work.complete, work.error) == (1, True, False, None)
-
-
-def test_a_stop_after_its_end_changes_nothing():
-    work = started()
-    go_on(work, 3)
-    assert work.wait(5)
-    work.cancel()
-    assert (work.cancelled, work.complete) == (False, True)
+    assert (work.seconds, work.state) == (took, "done")
 
 
 @pytest.mark.parametrize(
-    ("raises", "cancelled", "told"),
+    ("raises", "state", "told"),
     [
-        (BadInput("no such corpus"), False, "no such corpus"),
-        (OSError("the disk is full"), False, "disk is full"),
-        (Cancelled("stopped"), True, None),
+        (BadInput("no such corpus"), "failed", "no such corpus"),
+        (OSError("the disk is full"), "failed", "disk is full"),
+        (Cancelled("stopped"), "stopped", None),
+        (None, "stopped", None),
     ],
+    ids=str,
 )
-def test_what_ends_it_early_is_told(raises, cancelled, told):
+def test_what_ends_it_early_is_told_and_what_is_done_stays(raises, state, told):
     work = started(raises=raises)
     go_on(work, 1)
+    if raises is None:
+        work.cancel()
     work.permits.release()
     assert work.wait(5)
-    assert (work.done, work.complete, work.cancelled) == (True, False, cancelled)
+    assert (work.done, work.complete, work.finished, work.state) == (True, False, 1, state)
+    assert (work.cancelled, work.share) == (state == "stopped", pytest.approx(1 / 3))
     assert work.error is None if told is None else told in work.error
-
-
-def test_it_can_be_waited_for_in_vain():
-    work = started()
-    assert not work.wait(0.01)
-    go_on(work, 3)
-    assert work.wait(5)
 
 
 class Other(Parts):
@@ -118,7 +101,13 @@ def ended(jobs, kind=Other, key="key", **more):
 
 def test_begun_again_it_is_the_one_under_way_and_a_new_one_after_its_end():
     jobs = Jobs()
+    with pytest.raises(BadInput):
+        jobs.begin(Parts, "set", lambda: (_ for _ in ()).throw(BadInput("no such set")))
+    assert (jobs.latest(Parts, "set"), jobs.known()) == (None, [])
+    token = owner.set("my browser")
     first = jobs.begin(Parts, "set", lambda: Parts(1))
+    owner.reset(token)
+    assert (first.owner, Parts(0).owner) == ("my browser", "")
     assert jobs.begin(Parts, "set", lambda: Parts(1)) is first
     assert jobs.begin(Other, "set", lambda: Other(1)) is not first, "another kind of the same name"
     assert first.state == "under way"
@@ -167,14 +156,6 @@ def test_one_that_is_long_in_beginning_holds_up_no_other():
     assert jobs.latest(Parts, "slow") is not None
 
 
-def test_what_cannot_be_begun_is_not_there():
-    jobs = Jobs()
-    with pytest.raises(BadInput):
-        jobs.begin(Parts, "set", lambda: (_ for _ in ()).throw(BadInput("no such set")))
-    assert jobs.latest(Parts, "set") is None
-    assert jobs.known() == []
-
-
 def test_only_so_many_of_a_kind_are_remembered_and_none_under_way_is_forgotten():
     jobs = Jobs()
     going = [jobs.begin(Other, ("going", n), lambda: Other(1)) for n in range(4)]
@@ -198,23 +179,3 @@ def test_what_nobody_looked_at_for_long_is_forgotten(monkeypatch):
     now[0] += 2
     assert jobs.known() == []
     assert jobs.latest(Other, "key") is None
-
-
-def test_who_began_it_is_noted():
-    token = owner.set("my browser")
-    mine = Parts(0)
-    owner.reset(token)
-    assert (mine.owner, Parts(0).owner) == ("my browser", "")
-
-
-def test_its_state_is_told_in_a_word():
-    failed = started(raises=OSError("disk full"))
-    go_on(failed, 1)
-    failed.permits.release()
-    assert failed.wait(5)
-    stopped = started()
-    stopped.cancel()
-    stopped.permits.release()
-    assert stopped.wait(5)
-    assert (failed.state, stopped.state, started().state) == ("failed", "stopped", "under way")
-    assert (stopped.share, failed.share) == (0.0, pytest.approx(1 / 3))

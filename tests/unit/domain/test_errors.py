@@ -1,7 +1,5 @@
 """Messages: one line, of a bounded length, whatever they quote."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +21,7 @@ from core.domain.settings import Settings
 
 
 @given(st.text(max_size=200), st.integers(20, 100))
-def test_long_texts_keep_their_beginning_and_their_end(text: str, most: int) -> None:
+def test_long_texts_keep_their_beginning_and_their_end(text, most):
     short = shortened(text, most)
     assert len(short) <= most
     if len(text) <= most:
@@ -35,22 +33,20 @@ def test_long_texts_keep_their_beginning_and_their_end(text: str, most: int) -> 
 
 
 @pytest.mark.parametrize("kind", [BadInput, ModelFailed, Stopped])
-def test_every_error_of_the_project_is_cut(kind: type[Exception]) -> None:
+def test_every_error_of_the_project_is_cut(kind):
     error = kind("begin " + "x" * 1_000_000 + " end")
     assert len(str(error)) == MAX_MESSAGE_CHARS
     assert str(error).startswith("begin ")
     assert str(error).endswith(" end")
 
 
-def test_errors_of_others_are_cut_and_named_where_they_are_told() -> None:
+def test_errors_of_others_are_cut_and_named_where_they_are_told():
     assert describe(ValueError("a\n b")) == "ValueError: a b"
     assert describe(Cancelled()) == "Cancelled"
     assert len(describe(ValueError("x" * 1_000_000))) == MAX_MESSAGE_CHARS
 
 
-def test_a_table_of_a_hundred_thousand_columns_is_refused_in_a_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_of_a_hundred_thousand_columns_is_refused_in_a_line(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("ROUTESCOPE_HOME", str(tmp_path / "home"))
     wide = ",".join(f"column{n}" for n in range(100_000))
     (tmp_path / "wide.csv").write_text(f"{wide}\n{','.join('1' * 100_000)}\n")
@@ -69,7 +65,7 @@ def test_a_table_of_a_hundred_thousand_columns_is_refused_in_a_line(
     assert len(capsys.readouterr().err) < 3 * MAX_MESSAGE_CHARS
 
 
-def test_what_was_left_out_is_told_in_a_bounded_number_of_lines() -> None:
+def test_what_was_left_out_is_told_in_a_bounded_number_of_lines():
     report = LoadReport()
     for n in range(1_000):
         report.skip(f"{n}.pdf", f"{n}" + "x" * 5_000)

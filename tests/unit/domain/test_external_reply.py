@@ -1,10 +1,7 @@
 """What a pipeline of one's own may reply, and what is said of everything else."""
 
-from __future__ import annotations
-
 import json
 import math
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -22,147 +19,93 @@ from core.domain.external import (
 )
 
 HIT = {"doc_id": "faq", "text": "Returns take 30 days.", "score": 0.5}
+NAMES = "hits stages doc_id text score start end name kind from x"
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(
-            st.sampled_from(
-                ["hits", "stages", "doc_id", "text", "score", "start", "end", "name", "kind", "from", "x"]
-            ),
-            inner,
-            max_size=6,
-        )
+        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(NAMES.split()), inner, max_size=6)
     ),
     max_leaves=30,
 )
 
 
-def test_bare_list_is_the_hits() -> None:
-    assert read_reply([HIT], "x") == read_reply({"hits": [HIT]}, "x")
-    assert read_reply([HIT], "x").hits == (ForeignHit("faq", "Returns take 30 days.", score=0.5),)
-
-
-def test_all_fields_are_read() -> None:
-    reply = read_reply(
-        {
-            "hits": [{**HIT, "id": 7, "start": 0, "end": 21, "title": "FAQ", "metadata": {"page": 3}}],
-            "answer": "30 days.",
-            "citations": ["faq"],
-            "rewritten": ["return period"],
-            "stages": [{"name": "bm25", "kind": "retrieve", "ms": 1.5, "hits": [HIT]}],
-            "usage": {"prompt": 12, "completion": 3, "calls": 1},
-        },
-        "x",
-    )
-    assert reply.hits[0] == ForeignHit(
-        "faq", "Returns take 30 days.", "7", 0, 21, 0.5, "FAQ", {"page": 3}
-    )  # numbers are ids in many stores
+def test_all_fields_are_read_and_others_are_named():
+    given = {
+        "hits": [{**HIT, "id": 7, "start": 0, "end": 21, "title": "FAQ", "metadata": {"page": 3}, "rank": 1}],
+        "answer": "30 days.",
+        "citations": ["faq"],
+        "rewritten": ["return period"],
+        "stages": [{"name": "bm25", "kind": "retrieve", "ms": 1.5, "hits": [HIT], "hit": []}],
+        "usage": {"prompt": 12, "completion": 3, "calls": 1},
+        "took": 3,
+    }
+    reply = read_reply(given, "x")
+    hit = ForeignHit("faq", "Returns take 30 days.", "7", 0, 21, 0.5, "FAQ", {"page": 3})
+    assert reply.hits[0] == hit, "numbers are ids in many stores"
     assert (reply.answer, reply.citations, reply.rewritten) == ("30 days.", ("faq",), ("return period",))
-    assert reply.usage == PipelineUsage(12, 3, 1)
-    assert reply.stages[0].ms == 1.5
-    assert reply.scored
-    assert reply.ignored == ()
-
-
-def test_null_is_not_given() -> None:
-    reply = read_reply({"hits": [{**HIT, "score": None, "id": None, "text": None}], "answer": None}, "x")
-    assert reply.hits == (ForeignHit("faq"),)
-    assert not reply.scored
-
-
-def test_what_is_not_read_is_named() -> None:
-    reply = read_reply({"hits": [{**HIT, "rank": 1}], "took": 3, "stages": [{"name": "a", "hit": []}]}, "x")
+    assert (reply.usage, reply.stages[0].ms, reply.scored) == (PipelineUsage(12, 3, 1), 1.5, True)
     assert reply.ignored == ("took", "hits.rank", "stages.hit")
+    assert read_reply([HIT], "x") == read_reply({"hits": [HIT]}, "x"), "a bare list is the hits"
+    bare = read_reply({"hits": [{**HIT, "score": None, "id": None, "text": None}], "answer": None}, "x")
+    assert (bare.hits, bare.scored) == ((ForeignHit("faq"),), False)
+    half = read_reply([{"doc_id": "a\ud800", "text": "\udfff", "metadata": {"k": ["\ud800"]}}], "x")
+    assert half.hits[0] == ForeignHit("a\ufffd", "\ufffd", metadata={"k": ["\ufffd"]})
 
 
-def test_sources_by_order() -> None:
-    def stage(name: str, kind: str) -> dict[str, Any]:
-        return {"name": name, "kind": kind, "hits": [HIT]}
+def stage(name, kind, **more):
+    return {"name": name, "kind": kind, "hits": [HIT], **more}
 
-    stages = [
-        stage("bm25", "retrieve"),
-        {"name": "embed", "kind": "embed", "ms": 2},
-        stage("dense", "RETRIEVER"),
-        stage("rrf", "fuse"),
-        stage("ce", "reranker"),
-        stage("cut", "filter"),
-    ]
+
+def test_sources_by_order_or_as_named():
+    kinds = {"bm25": "retrieve", "embed": "embed", "dense": "RETRIEVER", "rrf": "fuse", "ce": "reranker"}
+    stages = [stage(name, kind) for name, kind in kinds.items()]
+    stages[1] = {"name": "embed", "kind": "embed", "ms": 2}
+    stages += [stage("cut", "filter"), stage("again", "rerank", **{"from": ["bm25"]})]
     read = read_reply({"hits": [HIT], "stages": stages}, "x").stages
-    assert [one.sources for one in read] == [(), (), (), (0, 2), (3,), (4,)]
+    assert [one.sources for one in read] == [(), (), (), (0, 2), (3,), (4,), (0,)]
     assert read[1].hits is None
-    assert [one.kind for one in read] == ["retrieve", "embed", "retrieve", "fuse", "rerank", "filter"]
-
-
-def test_sources_as_named() -> None:
-    stages = [
-        {"name": "a", "kind": "retrieve", "hits": [HIT]},
-        {"name": "b", "kind": "retrieve", "hits": [HIT]},
-        {"name": "rerank a", "kind": "rerank", "hits": [HIT], "from": ["a"]},
-    ]
-    assert read_reply({"hits": [HIT], "stages": stages}, "x").stages[2].sources == (0,)
-
-
-def test_half_characters_are_replaced() -> None:
-    reply = read_reply([{"doc_id": "a\ud800", "text": "\udfff", "metadata": {"k": ["\ud800"]}}], "x")
-    assert reply.hits[0] == ForeignHit("a\ufffd", "\ufffd", metadata={"k": ["\ufffd"]})
+    assert [one.kind for one in read][2:5] == ["retrieve", "fuse", "rerank"]
+    circle = [stage("a", "fuse", **{"from": ["b"]}), stage("b", "fuse", **{"from": ["a"]})]
+    for wrong, said in (
+        (circle, r"stages\.0\.from: 'b' is no earlier stage"),
+        (circle[1:], "earlier ones: none"),
+    ):
+        with pytest.raises(BadInput, match=said):
+            read_reply({"hits": [HIT], "stages": wrong}, "pipeline mine")
 
 
 @pytest.mark.parametrize(
     ("value", "said"),
     [
         (3, "its reply is a number; expected a list of hits, or an object with hits"),
-        (None, "its reply is null"),
-        ("hits", "its reply is a text"),
         ({}, "no field hits; it has: nothing"),
         ({"results": []}, "no field hits; it has: results"),
-        ({"hits": None}, "hits: expected a list (given: None)"),
         ([3], "hits.0: expected an object (given: 3)"),
         ([{"text": "a"}], "hits.0.doc_id: is missing"),
         ([HIT, {"doc_id": ""}], "hits.1.doc_id: is empty"),
-        ([{"doc_id": True}], "hits.0.doc_id: expected text"),
         ([{"doc_id": "a", "text": 3}], "hits.0.text: expected text (given: 3)"),
         ([{"doc_id": "a", "score": math.nan}], "hits.0.score: expected a finite number (given: nan)"),
-        ([{"doc_id": "a", "score": math.inf}], "hits.0.score: expected a finite number"),
         ([{"doc_id": "a", "score": "0.5"}], "hits.0.score: expected a number (given: '0.5')"),
         ([{"doc_id": "a", "start": 3}], "start and end are character offsets and go together"),
         ([{"doc_id": "a", "start": 3, "end": 1}], "start 3 is after end 1"),
-        ([{"doc_id": "a", "start": -1, "end": 1}], "hits.0.start"),
         ([{"doc_id": "a", "text": "x" * 100_001}], "at most 100000 characters"),
         ([{"doc_id": "a", "metadata": {"x": math.nan}}], "hits.0.metadata: not plain JSON values"),
         ([{"doc_id": "a", "metadata": {"x": "y" * 20_000}}], "at most 20,000 are allowed"),
         ([HIT] * 100_000, "hits: at most 1,000 are allowed; return fewer"),
         ({"hits": [], "stages": [{"name": "a", "hits": [HIT] * 1001}]}, "stages.0.hits: at most 1,000"),
-        (
-            {"hits": [], "stages": [{"name": "a", "hits": [HIT] * MAX_HITS}] * 11},
-            "11,000 hits together; at most 10,000",
-        ),
-        ({"hits": [], "stages": {"a": 1}}, "stages: expected a list"),
+        ({"hits": [], "stages": [{"name": "a", "hits": [HIT] * MAX_HITS}] * 11}, "11,000 hits together"),
         ({"hits": [], "stages": [{"name": "a"}] * (MAX_STAGES + 1)}, "stages: at most 50 are allowed"),
-        ({"hits": [], "stages": [3]}, "stages.0: expected an object"),
         ({"hits": [], "stages": [{"name": "a", "kind": "magic"}]}, "allowed: retrieve, fuse, rerank, filter"),
         ({"hits": [], "stages": [{"name": "a", "ms": -1}]}, "stages.0.ms"),
-        ({"hits": [], "answer": 3}, "answer: expected text"),
         ({"hits": [], "usage": {"prompt": 1.5}}, "usage.prompt: expected a whole number"),
     ],
 )
-def test_each_fault_is_one_clear_message(value: Any, said: str) -> None:
+def test_each_fault_is_one_clear_message(value, said):
     with pytest.raises(BadInput) as raised:
         read_reply(value, "pipeline mine")
     assert str(raised.value).startswith("pipeline mine: ")
     assert said in str(raised.value)
     assert "\n" not in str(raised.value)
-
-
-def test_stages_in_a_circle() -> None:
-    stages = [
-        {"name": "a", "from": ["b"], "hits": [HIT]},
-        {"name": "b", "from": ["a"], "hits": [HIT]},
-    ]
-    with pytest.raises(BadInput, match=r"stages\.0\.from: 'b' is no earlier stage with hits"):
-        read_reply({"hits": [HIT], "stages": stages}, "pipeline mine")
-    with pytest.raises(BadInput, match=r"'a' is no earlier stage with hits; earlier ones: none"):
-        read_reply({"hits": [], "stages": [{"name": "a", "from": ["a"], "hits": []}]}, "pipeline mine")
 
 
 @pytest.mark.parametrize(
@@ -175,14 +118,14 @@ def test_stages_in_a_circle() -> None:
         ('{"hits": [}', "is not JSON"),
     ],
 )
-def test_what_is_not_json(data: bytes | str, said: str) -> None:
+def test_what_is_not_json(data, said):
     with pytest.raises(BadInput, match="pipeline mine: its reply is not JSON") as raised:
         parse_reply(data, "pipeline mine")
     assert said in str(raised.value)
 
 
 @given(JSON)
-def test_any_json_gives_a_reply_or_bad_input(value: Any) -> None:
+def test_any_json_gives_a_reply_or_bad_input(value):
     """And a reply's lists are never longer than what was given, its sources always earlier."""
     try:
         reply = read_reply(value, "x")

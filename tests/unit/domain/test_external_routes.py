@@ -1,11 +1,7 @@
 """Pipelines of one's own as routes: beside ours in a run, followed as deep as their stages go, replayed."""
 
-from __future__ import annotations
-
+import sys
 import threading
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +13,8 @@ from core.domain.outputs import External, Fusion, Rerank, Search
 from core.domain.pipelines import Pipeline, from_command
 from core.domain.relevance import is_unmatched
 from core.domain.settings import Settings, load
-from core.domain.types import AnswerStyle, Query, RouteResult, Run
+from core.domain.settings_file import listed, write
+from core.domain.types import Query
 from core.engine.availability import why_not
 from core.engine.request import Request
 from core.evaluation.release.module import module
@@ -58,7 +55,7 @@ def hangs(query, k):
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Iterator[FakeEngine]:
+def engine(tmp_path):
     made = FakeEngine(tmp_path, texts=TEXTS, store=Store(tmp_path / "runs.sqlite"))
     (tmp_path / "rag.py").write_text(PIPELINE)
     yield made
@@ -68,41 +65,27 @@ def engine(tmp_path: Path) -> Iterator[FakeEngine]:
     made.store.close()
 
 
-def add(engine: FakeEngine, function: str, **more: Any) -> None:
-    registry.add(
-        Pipeline(
-            function,
-            "function",
-            f"{engine.settings.home}/rag.py:{function}",
-            _python(),
-            given="command",
-            **more,
-        )
-    )
+def add(engine, function, name="", **more):
+    target = f"{engine.settings.home}/rag.py:{function}"
+    registry.add(Pipeline(name or function, "function", target, sys.executable, given="command", **more))
 
 
-def _python() -> str:
-    import sys
-
-    return sys.executable
-
-
-def ask(engine: FakeEngine, *names: str, **more: Any) -> Run:
+def ask(engine, *names, **more):
     for name in names:
         if name not in registry.routes():
             add(engine, name)
     return engine.ask(Request(Query("refunds of item 3?"), "tiny", ("bm25", *names), **more))
 
 
-def only(run: Run) -> RouteResult:
+def only(run):
     return run.results[1]
 
 
-def span(result: RouteResult, name: str) -> Any:
+def span(result, name):
     return next(one for one in result.spans if one.name == name)
 
 
-def test_hits_are_passages_of_the_corpus_and_others_keep_their_words(engine: FakeEngine) -> None:
+def test_a_list_alone_is_matched_to_the_corpus_and_says_nothing_of_the_inside(engine):
     run = ask(engine, "plain")
     result = only(run)
     assert (result.status, result.error) == ("ok", None)
@@ -115,89 +98,64 @@ def test_hits_are_passages_of_the_corpus_and_others_keep_their_words(engine: Fak
     assert made is not None
     assert (made.output.hits, made.output.matched, made.output.unmatched) == (4, 3, (stranger.id,))
     assert made.output.rules == {"text": 3}
-    assert "3 of 4 passages matched" in made.output.matching
     assert external.facts(result) == ["measured from outside", "3 of 4 passages matched to the corpus"]
-
-    assert engine.store is not None
-    engine.store.flush()
-    assert engine.store.load(run.id) == run
-
-
-def test_hits_alone_say_found_or_not_and_nothing_of_the_inside(engine: FakeEngine) -> None:
-    result = only(ask(engine, "plain"))
     trace = PassageTrace(result)
     assert trace.fate("doc3:0", 10).kind == "found"
     lost = trace.fate("doc9:0", 10)
     assert lost.kind == "never retrieved"
     assert lost.words.endswith("The pipeline reported no stages, so what happened inside is not known.")
     assert "its final list only" in (external.depth(result) or "")
+    assert engine.store is not None
+    engine.store.flush()
+    assert engine.store.load(run.id) == run
 
 
-def test_stages_tell_which_step_lost_a_passage(engine: FakeEngine) -> None:
+def test_stages_tell_which_step_lost_a_passage_and_when(engine):
     result = only(ask(engine, "staged"))
-    assert [type(span(result, name).output) for name in ("words", "vectors", "rrf", "judge")] == [
-        Search,
-        Search,
-        Fusion,
-        Rerank,
-    ]
+    stages = [span(result, name) for name in ("words", "vectors", "rrf", "judge")]
+    words, vectors, rrf, judge = stages
+    assert [type(one.output) for one in stages] == [Search, Search, Fusion, Rerank]
     call = span(result, "call staged")
     assert isinstance(call.output, External)
-    assert all(span(result, name).parent == call.id for name in ("words", "vectors", "rrf", "judge"))
+    assert {one.parent for one in stages} == {call.id}
     trace = PassageTrace(result)
-    assert trace.fate("doc3:0", 10).kind == "found"
-    assert "“judge”" in trace.fate("doc1:0", 10).words  # the reranker cut it
-    assert trace.fate("doc1:0", 10).kind == "dropped"
-    assert "“rrf”" in trace.fate("doc4:0", 10).words  # the fusion did
-    assert trace.fate("doc4:0", 10).kind == "fused away"
-    assert "“result of staged”" in trace.fate("doc0:0", 10).words  # after the last stage
-    never = trace.fate("doc9:0", 10)
-    assert (never.kind, "“words” (3 passages), “vectors” (3 passages)" in never.words) == (
-        "never retrieved",
-        True,
-    )
+    for doc, kind, step in (
+        ("doc3:0", "found", ""),
+        ("doc1:0", "dropped", "“judge”"),
+        ("doc4:0", "fused away", "“rrf”"),
+        ("doc0:0", "dropped", "“result of staged”"),  # after the last stage
+        ("doc9:0", "never retrieved", "“words” (3 passages), “vectors” (3 passages)"),
+    ):
+        fate = trace.fate(doc, 10)
+        assert (fate.kind, step in fate.words) == (kind, True)
     assert "followed no deeper" in (external.depth(result) or "")
-
-
-def test_time_is_the_calls_and_that_of_stages_as_reported(engine: FakeEngine) -> None:
-    result = only(ask(engine, "staged"))
-    call, judge = span(result, "call staged"), span(result, "judge")
-    assert call.attributes["time"] == "measured from outside"
     assert (judge.ms, judge.attributes["time"]) == (20.0, "reported by the pipeline")
-    assert (span(result, "rrf").ms, span(result, "rrf").attributes["time"]) == (0.0, "not reported")
-    assert span(result, "vectors").start_ms == pytest.approx(span(result, "words").start_ms + 5, abs=2)
+    assert (rrf.ms, rrf.attributes["time"]) == (0.0, "not reported")
+    assert vectors.start_ms == pytest.approx(words.start_ms + 5, abs=2)
     # The matching and what else is done here with the reply is no time of the route's.
     assert result.ms - call.ms < 60
     assert (call.tokens.prompt, call.tokens.completion, call.calls) == (11, 2, 1)
-
-
-def test_list_with_passages_that_no_stage_had_is_not_explained(engine: FakeEngine) -> None:
-    result = only(ask(engine, "from_nowhere"))
-    trace = PassageTrace(result)
-    assert trace.fate("doc7:0", 10).kind == "found"
-    assert trace.flow.unknown
-    assert trace.fate("doc2:0", 10).kind in ("not recorded", "dropped", "fused away")
-
-
-def test_missing_scores_are_told(engine: FakeEngine) -> None:
-    result = only(ask(engine, "unscored"))
-    assert [(hit.passage.id, hit.score) for hit in result.hits] == [("doc2:0", 1.0), ("doc1:0", 0.5)]
-    assert "none reported" in span(result, "result of unscored").attributes["scores"]
-
-
-def test_its_answer_is_its_own(engine: FakeEngine) -> None:
-    result = only(ask(engine, "staged"))
     assert (result.answer, result.citations) == ("Yes.", ("doc3:0",))
     assert span(result, "answer of staged").attributes["citations of no hit"] == ["gone"]
 
 
-def test_without_an_answer_of_its_own_one_is_written_from_its_passages(engine: FakeEngine) -> None:
-    run = ask(engine, "plain", answers="all", style=AnswerStyle("extract", evidence=0.0))
-    assert only(run).answer_status in ("written", "failed")
-    assert only(run).hits
+def test_odd_lists_are_taken_as_far_as_they_go(engine):
+    _, nowhere, unscored, borrowed = ask(engine, "from_nowhere", "unscored", "borrowed").results
+    trace = PassageTrace(nowhere)
+    assert trace.fate("doc7:0", 10).kind == "found"
+    assert trace.flow.unknown, "no stage had that passage"
+    assert trace.fate("doc2:0", 10).kind in ("not recorded", "dropped", "fused away")
+    assert [(hit.passage.id, hit.score) for hit in unscored.hits] == [("doc2:0", 1.0), ("doc1:0", 0.5)]
+    assert "none reported" in span(unscored, "result of unscored").attributes["scores"]
+    assert is_unmatched(borrowed.hits[0].passage.id)
+    assert borrowed.hits[0].passage.text.startswith("A recipe for soup")
+    assert [hit.passage.id for hit in borrowed.hits[1:]] == ["doc1:0"]
+    made = external.call(borrowed)
+    assert made is not None
+    assert "1 with an id that the corpus has for other words" in made.output.matching
 
 
-def test_one_that_fails_takes_nothing_from_the_others(engine: FakeEngine) -> None:
+def test_one_that_fails_takes_nothing_from_the_others(engine):
     add(engine, "hangs", timeout_s=0.4)
     run = ask(engine, "fails", "hangs", "plain")
     told = {result.route: (result.status, result.error) for result in run.results}
@@ -207,27 +165,15 @@ def test_one_that_fails_takes_nothing_from_the_others(engine: FakeEngine) -> Non
     assert "gave no reply within 0.4 s" in (told["hangs"][1] or "")
 
 
-def test_ids_of_others_are_not_believed(engine: FakeEngine) -> None:
-    result = only(ask(engine, "borrowed"))
-    assert is_unmatched(result.hits[0].passage.id)
-    assert result.hits[0].passage.text.startswith("A recipe for soup")
-    assert [hit.passage.id for hit in result.hits[1:]] == ["doc1:0"]
-    made = external.call(result)
-    assert made is not None
-    assert "1 with an id that the corpus has for other words" in made.output.matching
-
-
-def test_work_is_never_shared(engine: FakeEngine) -> None:
+def test_work_is_never_shared(engine):
     add(engine, "plain")
-    registry.add(
-        Pipeline("twin", "function", f"{engine.settings.home}/rag.py:plain", _python(), given="command")
-    )
+    add(engine, "plain", "twin")
     run = ask(engine, "plain", "twin")
     assert all(span.shared_with is None for result in run.results[1:] for span in result.spans)
-    assert doors.known("plain").calls == doors.known("twin").calls == 1  # type: ignore[union-attr]
+    assert doors.known("plain").calls == doors.known("twin").calls == 1
 
 
-def test_stop_ends_a_pipeline_that_hangs(engine: FakeEngine) -> None:
+def test_stop_ends_a_pipeline_that_hangs(engine):
     add(engine, "hangs")
     job = engine.start(Request(Query("why?"), "tiny", ("bm25", "hangs")))
     threading.Timer(1.5, job.cancel).start()
@@ -235,7 +181,7 @@ def test_stop_ends_a_pipeline_that_hangs(engine: FakeEngine) -> None:
     assert [result.status for result in run.results] == ["ok", "cancelled"]
 
 
-def test_replay_reads_what_was_replied(engine: FakeEngine) -> None:
+def test_replay_reads_what_was_replied(engine):
     first = ask(engine, "staged")
     doors.stop_all()
     (engine.settings.home / "rag.py").write_text("raise SystemExit")
@@ -252,36 +198,34 @@ def test_replay_reads_what_was_replied(engine: FakeEngine) -> None:
     assert "no reply to this question is stored" in (other.error or "")
 
 
-def test_number_of_passages_is_a_parameter(engine: FakeEngine) -> None:
+def test_number_of_passages_is_a_parameter(engine):
     add(engine, "plain", k=2)
     assert len(ask(engine, "plain").results[1].hits) == 2
     run = engine.ask(Request(Query("refunds"), "tiny", ("plain",), {"plain": {"k": 1}}))
     assert len(run.results[0].hits) == 1
+    with pytest.raises(BadInput, match="is your own pipeline"):
+        module(engine, "plain", "tiny")
     with pytest.raises(BadInput, match="a whole number from 1 to 1000"):
         registry.routes()["plain"].settle({"k": 0})
 
 
-def test_names_of_ours_are_not_taken(tmp_path: Path) -> None:
-    (tmp_path / "rag.py").write_text(PIPELINE)
+def test_names_of_ours_are_not_taken(home):
     with pytest.raises(BadInput, match="'bm25' is the name of a route of RouteScope"):
-        registry.add(from_command(f"bm25={tmp_path}/rag.py:plain"))
-    try:
-        registry.add(from_command(f"mine={tmp_path}/rag.py:plain"))
-        with pytest.raises(BadInput, match="given twice"):
-            registry.add(from_command(f"mine={tmp_path}/rag.py:staged"))
-    finally:
-        registry.forget_given()
+        registry.add(from_command(f"bm25={home}/rag.py:plain"))
+    registry.add(from_command(f"mine={home}/rag.py:plain"))
+    with pytest.raises(BadInput, match="given twice"):
+        registry.add(from_command(f"mine={home}/rag.py:staged"))
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def home(tmp_path, monkeypatch):
     monkeypatch.setenv("ROUTESCOPE_HOME", str(tmp_path))
     (tmp_path / "rag.py").write_text(PIPELINE)
     yield tmp_path
     registry.use(Settings.model_construct(external={}))
 
 
-def test_settings_file_names_routes(home: Path) -> None:
+def test_settings_file_names_routes(home):
     (home / "routescope.toml").write_text(
         '[external.mine]\nfunction = "rag.py:plain"\ntitle = "My search"\nk = 20\n'
         '[external.absent]\nfunction = "absent.py:plain"\n'
@@ -305,35 +249,20 @@ def test_settings_file_names_routes(home: Path) -> None:
         ('functoin = "rag.py:plain"', "external.mine.functoin"),
         ("url = 3", "external.mine.url"),
         ('url = "http://x/"\nk = 0', "external.mine.k"),
-        ('url = "http://x/"\ntimeout_s = -1', "external.mine.timeout_s"),
         ('url = "http://x/"\nheaders = { Host = "x" }', "header 'Host' cannot be set"),
     ],
 )
-def test_table_that_cannot_be_read(home: Path, table: str, said: str) -> None:
+def test_table_that_cannot_be_read(home, table, said):
     (home / "routescope.toml").write_text(f"[external.mine]\n{table}\n")
-    with pytest.raises(BadInput, match="setting") as raised:
+    with pytest.raises(BadInput, match=f"setting.*{said}"):
         load()
-    assert said in str(raised.value)
 
 
 @pytest.mark.trust
-def test_environment_names_no_pipeline(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_names_no_pipeline(home, monkeypatch):
     monkeypatch.setenv("ROUTESCOPE_EXTERNAL", '{"mine": {"function": "rag.py:plain"}}')
-    assert load().external == {}
     monkeypatch.setenv("ROUTESCOPE_EXTERNAL__MINE__FUNCTION", "rag.py:plain")
     assert load().external == {}
-
-
-@pytest.mark.trust
-def test_no_page_writes_a_pipeline(home: Path) -> None:
-    from core.domain.settings_file import listed, write
-
     with pytest.raises(BadInput, match="setting external cannot be changed here"):
         write({"external": {"mine": {"function": "rag.py:plain"}}}, home)
     assert "external" not in {one.name for one in listed(load())}
-
-
-def test_there_is_no_module_of_it(engine: FakeEngine) -> None:
-    add(engine, "plain")
-    with pytest.raises(BadInput, match="is your own pipeline"):
-        module(engine, "plain", "tiny")

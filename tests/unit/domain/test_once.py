@@ -46,7 +46,11 @@ def test_one_that_is_being_opened_holds_up_no_other():
     thread, got = asking(once, "large", slow)
     assert slow.begun.wait(5)
     assert [once.get(n, lambda n=n: n * 2) for n in range(10)] == [n * 2 for n in range(10)]
+    assert once.get("outer", lambda: [once.get("inner", lambda: None)]) == [None]
+    with pytest.raises(ZeroDivisionError):
+        once.get("wrong", lambda: 1 / 0)
     assert not got
+    assert not once.begin("large", slow).done()
     slow.go.set()
     thread.join(5)
     assert got == ["made"]
@@ -62,6 +66,7 @@ def test_those_who_ask_at_once_have_it_opened_once():
         assert got == ["made"]
     assert slow.times == 1
     assert once.get("same", Held("another")) == "made"
+    assert once.begin("same", slow).done()
 
 
 def test_an_error_is_told_to_all_who_wait_and_is_not_kept():
@@ -83,18 +88,6 @@ def test_what_is_no_longer_good_is_opened_again():
     assert once.get("corpus", lambda: 3) == 2
 
 
-def test_who_need_not_wait_can_look_whether_it_is_open():
-    once, slow = Once(), Held()
-    future = once.begin("large", slow)
-    assert slow.begun.wait(5)
-    assert not future.done()
-    assert once.begin("large", slow) is future
-    slow.go.set()
-    assert future.result(5) == "made"
-    assert once.begin("large", slow).done()
-    assert slow.times == 1
-
-
 def test_only_so_many_stay_open():
     once = Once(most=2)
     for n in range(3):
@@ -104,20 +97,6 @@ def test_only_so_many_stay_open():
     for n in (0, 2, 1):
         once.get(n, lambda n=n: made.append(n))
     assert made == [1]
-
-
-def test_none_is_a_thing_too():
-    once, times = Once(), []
-    assert once.get("nothing", lambda: times.append(1)) is None
-    assert once.get("nothing", lambda: times.append(1)) is None
-    assert len(times) == 1
-
-
-def test_what_opens_may_ask_for_another():
-    once = Once()
-    assert once.get("outer", lambda: [once.get("inner", lambda: 1)]) == [1]
-    with pytest.raises(ZeroDivisionError):
-        once.get("wrong", lambda: 1 / 0)
 
 
 def test_a_table_keeps_what_was_put_in_last():

@@ -2,8 +2,6 @@
 keep to one core.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -37,16 +35,16 @@ print((held() - before) / most)
 
 @pytest.mark.process
 @pytest.mark.skipif(not system.give_back_memory(), reason="this C library has no mallopt")
-def test_what_large_arrays_took_goes_back() -> None:
-    def left(how: str) -> float:
+def test_what_large_arrays_took_goes_back():
+    def left(how):
         command = [sys.executable, "-c", HELD, how]
-        return float(subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True).stdout)
+        return float(subprocess.check_output(command, cwd=PROJECT))
 
     assert left("settled") < 0.1
     assert left("as it comes") > 0.5, "if this fails, the settings are no longer needed"
 
 
-def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_c_library_is_left_alone(monkeypatch):
     monkeypatch.setattr(system.ctypes, "CDLL", lambda name: object())
     assert system.give_back_memory() is False
     monkeypatch.setattr(system, "LINUX", False)
@@ -66,15 +64,12 @@ print(sorted(one["num_threads"] for one in threadpool_info() if one["internal_ap
 
 @pytest.mark.process
 @pytest.mark.parametrize("before", [True, False])
-def test_matrix_products_keep_to_one_core_unless_told_otherwise(before: bool) -> None:
-    def threads(own: str | None) -> list[int]:
+def test_matrix_products_keep_to_one_core_unless_told_otherwise(before):
+    def threads(own):
         environment = {name: value for name, value in os.environ.items() if name != process_setup.THREADS}
         environment |= {process_setup.THREADS: own} if own else {}
         command = [sys.executable, "-c", PRODUCTS.format(before=before)]
-        done = subprocess.run(
-            command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=True
-        )
-        return json.loads(done.stdout)
+        return json.loads(subprocess.check_output(command, cwd=PROJECT, env=environment))
 
     one = threads(None)
     if not one:
@@ -103,7 +98,7 @@ print(seen())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows variables in /proc")
-def test_other_processes_do_not_see_the_variables_which_stay() -> None:
+def test_other_processes_do_not_see_the_variables_which_stay():
     environment = os.environ | {"MY_KEY": "canary", "PYTHONPATH": str(PROJECT)}
     asked = subprocess.run([sys.executable, "-c", HIDE], env=environment, stdout=subprocess.PIPE, check=True)
     assert asked.stdout.split() == [b"1", b"0"]

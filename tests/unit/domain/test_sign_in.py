@@ -70,15 +70,8 @@ def test_streamlit_gets_what_its_login_wants():
 @pytest.mark.parametrize(
     ("peer", "is_it"),
     [
-        ("10.0.0.7", True),
-        ("::ffff:10.0.0.7", True),
-        ("::1", True),
-        ("10.0.1.7", False),
-        ("", False),
-        (None, False),
-        ("proxy", False),
-        ("10.0.0.7:80", False),
-        ("127.0.0.1", False),
+        *((peer, True) for peer in ("10.0.0.7", "::ffff:10.0.0.7", "::1")),
+        *((peer, False) for peer in ("10.0.1.7", "", None, "proxy", "10.0.0.7:80", "127.0.0.1")),
     ],
 )
 def test_a_proxy_is_known_by_its_address(peer, is_it):
@@ -110,15 +103,9 @@ def through(monkeypatch, given, scope):
 @pytest.mark.parametrize(
     ("server", "let_in"),
     [
-        (("127.0.0.1", 80), True),
-        (("127.0.0.5", 80), True),
-        (("::1", 80), True),
-        (("localhost", 80), True),
+        *(((host, 80), True) for host in ("127.0.0.1", "127.0.0.5", "::1", "localhost")),
+        *(((host, 80), False) for host in ("192.0.2.1", "0.0.0.0", "::", "scope.example")),
         (("/run/x.sock", None), True),
-        (("192.0.2.1", 80), False),
-        (("0.0.0.0", 80), False),
-        (("::", 80), False),
-        (("scope.example", 80), False),
         (None, True),
     ],
 )

@@ -3,22 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from core.analysis.timeline import by_route, by_step, usage
 from core.domain.errors import BadInput
 from core.domain.outputs import NOTHING
-from core.domain.types import Span, Tokens
 from core.store import Store, search
 from tests.runs import make_run
-
-
-@pytest.fixture
-def store(store_place):
-    made = Store(store_place)
-    yield made
-    made.close()
 
 
 def bare(result):
@@ -64,6 +54,9 @@ def test_they_are_those_of_the_runs_loaded_one_by_one(store, corpus):
 
 
 def test_the_newest_are_read_and_the_rest_counted(store, monkeypatch):
+    assert store.traces() == search.Traces(0, 0, {}, 0)
+    with pytest.raises(BadInput, match="limit=0 must be 1 or more"):
+        store.traces(limit=0)
     ids = saved(store, 6)
     assert list(store.traces(limit=2).results) == [ids[5], ids[4]]
     assert (store.traces(limit=2).runs, store.traces(limit=2).of) == (2, 6)
@@ -87,34 +80,3 @@ def test_what_another_machine_timed_and_what_still_runs_is_left_out(store, tmp_p
     assert {"imported", "under way 2"}.isdisjoint(found.results)
     assert found.elsewhere == 8
     assert found.runs == 2
-
-
-def test_a_limit_below_one_is_refused(store):
-    with pytest.raises(BadInput, match="limit=0 must be 1 or more"):
-        store.traces(limit=0)
-
-
-def test_an_empty_store_has_none(tmp_path):
-    store = Store(tmp_path / "nothing yet.sqlite")
-    assert store.traces() == search.Traces(0, 0, {}, 0)
-    store.close()
-
-
-times = st.floats(0, 1e6) | st.just(float("inf"))
-names = st.text(max_size=8)
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.lists(st.tuples(names, times, times, st.none() | st.builds(Tokens, st.integers(0, 9))), max_size=5))
-def test_any_name_and_any_time_comes_back(tmp_path_factory, given_spans):
-    store = Store(tmp_path_factory.mktemp("store") / "runs.sqlite")
-    spans = tuple(
-        Span(n, n - 1 or None, name, "LLM", start, ms, tokens=tokens, cached="cache", error=name, calls=n)
-        for n, (name, start, ms, tokens) in enumerate(given_spans, 1)
-    )
-    run = make_run(run_id="odd")
-    result = replace(run.results[0], spans=spans, title="\ud800", answer="\ud800")
-    store.save(replace(run, results=(result,)))
-    assert store.flush()
-    assert store.traces().results == {"odd": (bare(result),)}
-    store.close()

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from core.domain.errors import BadInput, ModelFailed, Unavailable
+from core.domain.errors import BadInput, ModelFailed
 from core.domain.types import Query, Turn
 from core.engine.request import MAX_QUESTION, Request, clean
 from core.store import Store
@@ -33,13 +33,13 @@ def test_equal_steps_are_done_once_and_charged_to_every_route(tmp_path):
     assert shared.ms == pytest.approx(own.ms, abs=1e-6)
     assert shared.hits == own.hits
     assert results["hybrid_rrf"].ms >= own.ms
-
-
-def test_isolated_timing_shares_nothing(tmp_path):
-    engine = FakeEngine(tmp_path)
-    run = engine.ask(Request(QUESTION, "tiny", ("bm25", "hybrid_rrf"), timing="isolated"))
-    assert len(engine.fakes["tiny"].searches) == 2
-    assert not any(span.shared_with for result in run.results for span in result.spans)
+    fuse = next(span for span in results["hybrid_rrf"].spans if span.name.startswith("fuse"))
+    names = {span.id: span.name for span in results["hybrid_rrf"].spans}
+    assert [names[link.span] for link in fuse.links] == ["search BM25", "search vectors"]
+    corpus.searches.clear()
+    lone = engine.ask(Request(QUESTION, "tiny", ("bm25", "hybrid_rrf"), timing="isolated"))
+    assert len(corpus.searches) == 2
+    assert not any(span.shared_with for result in lone.results for span in result.spans)
 
 
 def test_a_routes_time_is_the_same_whoever_did_the_model_call(tmp_path):
@@ -52,28 +52,18 @@ def test_a_routes_time_is_the_same_whoever_did_the_model_call(tmp_path):
     assert run.wall_ms >= max(result.wall_ms for result in run.results)
 
 
-def test_fusion_spans_name_the_spans_their_lists_came_from(tmp_path):
-    run = FakeEngine(tmp_path).ask(Request(QUESTION, "tiny", ("hybrid_rrf",)))
-    spans = {span.id: span for span in run.results[0].spans}
-    fuse = next(s for s in spans.values() if s.name.startswith("fuse"))
-    assert [spans[link.span].name for link in fuse.links] == ["search BM25", "search vectors"]
-
-
-def test_model_routes_come_last(tmp_path):
-    run = FakeEngine(tmp_path).ask(Request(QUESTION, "tiny", ("hyde", "bm25")))
-    results = by_route(run)
-    assert [r.route for r in run.results] == ["hyde", "bm25"]
-    assert results["bm25"].start_ms < results["hyde"].start_ms
-
-
 @pytest.mark.trust
 def test_a_failing_route_keeps_its_spans_and_the_others_finish(tmp_path):
-    llm = ScriptedLLM({"hyde/2": ModelFailed("the endpoint answered HTML")})
-    run = FakeEngine(tmp_path, llm=llm).ask(Request(QUESTION, "tiny", ("hyde", "bm25", "rag_fusion")))
+    llm = ScriptedLLM({"hyde/2": ModelFailed("the endpoint answered HTML"), "grade": ModelFailed("no")})
+    asked = ("hyde", "bm25", "rag_fusion", "crag")
+    request = Request(QUESTION, "tiny", asked, {"crag": {"evaluator": "llm"}})
+    run = FakeEngine(tmp_path, llm=llm, web={}).ask(request)
     results = by_route(run)
-    assert results["hyde"].status == "failed"
-    assert results["hyde"].error == "the endpoint answered HTML"
-    assert results["hyde"].spans[-1].error == "the endpoint answered HTML"
+    assert results["hyde"].status == results["crag"].status == "failed"
+    assert results["hyde"].error == results["hyde"].spans[-1].error == "the endpoint answered HTML"
+    assert "none of 5 passages could be graded: no" in results["crag"].error
+    assert tuple(r.route for r in run.results) == asked
+    assert results["bm25"].start_ms < results["hyde"].start_ms, "routes that ask a model come last"
     assert results["bm25"].status == results["rag_fusion"].status == "ok"
 
 
@@ -103,19 +93,21 @@ def test_stop_keeps_what_is_finished(tmp_path):
     assert results["hyde"].status == results["crag"].status == "cancelled"
 
 
-def test_a_route_past_its_deadline_is_a_timeout_and_the_next_one_runs(tmp_path):
-    llm = ScriptedLLM({"variants/2": "a b c"}, delay=30)
-    engine = FakeEngine(tmp_path, llm=llm, route_timeout_s=0.2, llm_timeout_s=10)
-    run = engine.ask(Request(QUESTION, "tiny", ("hyde", "bm25")))
-    assert by_route(run)["hyde"].status == "timeout"
-    assert by_route(run)["hyde"].error == "the route's time is up"
-    assert by_route(run)["bm25"].status == "ok"
-
-
-def test_a_model_call_past_its_own_deadline_is_a_timeout(tmp_path):
-    engine = FakeEngine(tmp_path, llm=ScriptedLLM(delay=30), llm_timeout_s=0.05)
-    result = engine.ask(Request(QUESTION, "tiny", ("hyde",))).results[0]
-    assert (result.status, result.error) == ("timeout", "no answer within 0.05 s")
+@pytest.mark.parametrize(
+    ("delay", "limits", "calls", "error"),
+    [
+        (30, {"route_timeout_s": 0.2, "llm_timeout_s": 10}, 1, "the route's time is up"),
+        (30, {"llm_timeout_s": 0.05}, 1, "no answer within 0.05 s"),
+        (0, {"route_max_calls": 2}, 2, "the route's budget of 2 model calls is spent"),
+    ],
+    ids=["of the route", "of a call", "of calls"],
+)
+def test_a_route_past_a_limit_is_a_timeout_and_the_next_one_runs(tmp_path, delay, limits, calls, error):
+    engine = FakeEngine(tmp_path, llm=ScriptedLLM(delay=delay), **limits)
+    results = by_route(engine.ask(Request(QUESTION, "tiny", ("hyde", "bm25"), {"hyde": {"n": 8}})))
+    assert (results["hyde"].status, results["hyde"].error) == ("timeout", error)
+    assert len(engine.fake_llm.requests) == calls
+    assert results["bm25"].status == "ok"
 
 
 def test_a_route_that_hangs_is_given_up_with_its_spans(tmp_path, monkeypatch):
@@ -133,23 +125,7 @@ def test_a_route_that_hangs_is_given_up_with_its_spans(tmp_path, monkeypatch):
     assert by_route(run)["dense"].status == "ok"
 
 
-def test_the_budget_of_model_calls_is_kept(tmp_path):
-    engine = FakeEngine(tmp_path, route_max_calls=2)
-    run = engine.ask(Request(QUESTION, "tiny", ("hyde",), {"hyde": {"n": 8}}))
-    assert run.results[0].status == "timeout"
-    assert run.results[0].error == "the route's budget of 2 model calls is spent"
-    assert len(engine.fake_llm.requests) == 2
-
-
-def test_a_shared_error_is_the_same_error_and_a_stop_is_not_shared(tmp_path):
-    llm = ScriptedLLM({"grade": ModelFailed("no")})
-    request = Request(QUESTION, "tiny", ("crag",), {"crag": {"evaluator": "llm"}})
-    run = FakeEngine(tmp_path, llm=llm, web={}).ask(request)
-    assert run.results[0].status == "failed"
-    assert "none of 5 passages could be graded: no" in run.results[0].error
-
-
-def test_answers_are_made_only_where_asked_for(tmp_path):
+def test_answers_are_made_only_where_asked_for_and_added_later(tmp_path):
     llm = ScriptedLLM({"answer/2": "Ask for an authorization [1], see also [9]."})
     engine = FakeEngine(tmp_path, llm=llm)
     request = Request(QUESTION, "tiny", ("bm25", "dense"), answers="selected", answered=("bm25",))
@@ -159,14 +135,9 @@ def test_answers_are_made_only_where_asked_for(tmp_path):
     written = next(span for span in results["bm25"].spans if span.name == "write answer")
     assert written.output.wrong == (9,)
     assert results["dense"].answer is None
-
-
-def test_an_answer_can_be_added_to_a_stored_run(tmp_path):
-    engine = FakeEngine(tmp_path, llm=ScriptedLLM({"answer/2": "It is so [1]."}))
     run = engine.ask(Request(QUESTION, "tiny", ("bm25",)))
-    added = engine.add_answer(run, "bm25").results[0]
-    before = run.results[0]
-    assert added.answer == "It is so [1]."
+    (before,), (added,) = run.results, engine.add_answer(run, "bm25").results
+    assert added.answer == results["bm25"].answer
     assert added.spans[: len(before.spans)] == before.spans
     assert added.spans[-1].id > before.spans[-1].id
     assert added.spans[-1].start_ms >= before.ms
@@ -243,6 +214,7 @@ def test_an_answer_that_comes_to_nothing_says_why_and_changes_nothing(tmp_path, 
         (Request(Query("q"), "tiny", ("hyde",), {"hyde": {"n": "two"}}), "hyde.n: 'two' is not allowed"),
         (Request(Query("q"), "tiny", ("bm25",), {"hyde": {"n": 1}}), "not among the routes"),
         (Request(Query("q", (Turn("user", "x" * 20_000),)), "tiny"), "turn 1 has 20,000 characters"),
+        (Request(Query("q"), "tiny", ("bm25",), mode="cheap"), "mode='cheap'; give live, record, replay"),
     ],
 )
 def test_bad_input_is_refused_with_one_line_that_names_it(tmp_path, request_, message):
@@ -250,11 +222,6 @@ def test_bad_input_is_refused_with_one_line_that_names_it(tmp_path, request_, me
         FakeEngine(tmp_path).start(request_)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_an_unbuilt_corpus_is_refused_at_once(tmp_path):
-    with pytest.raises(Unavailable, match="nowhere"):
-        FakeEngine(tmp_path).start(Request(QUESTION, "nowhere"))
 
 
 def test_control_characters_are_replaced_and_told():
@@ -299,17 +266,6 @@ def test_a_replayed_run_says_which_answer_is_not_stored_and_the_others_go_on(tmp
     assert "not recorded: hyde/" in results["hyde"].error
     assert "replay" in results["hyde"].error
     assert results["bm25"].status == "ok"
-
-
-def test_the_mode_of_one_run_is_not_that_of_the_next(tmp_path):
-    engine = FakeEngine(tmp_path)
-    engine.ask(Request(QUESTION, "tiny", ("hyde",), mode="replay"))
     run = engine.ask(Request(QUESTION, "tiny", ("hyde",)))
-    assert run.settings["llm mode"] == engine.settings.llm_mode == "live"
+    assert run.settings["llm mode"] == engine.settings.llm_mode == "live", "that was the mode of one run"
     assert run.results[0].status == "ok"
-    assert engine.fake_llm.requests
-
-
-def test_an_unknown_mode_is_refused(tmp_path):
-    with pytest.raises(BadInput, match="mode='cheap'; give live, record, replay"):
-        FakeEngine(tmp_path).start(Request(QUESTION, "tiny", ("bm25",), mode="cheap"))

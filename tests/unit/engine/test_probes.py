@@ -40,30 +40,24 @@ class Scripted:
 
 @pytest.mark.parametrize("able", [True, False])
 def test_a_probe_tells_what_works(able):
-    found = probe(Scripted(logprobs=able, schema=able, pieces=5 if able else 1))
+    told = []
+    report = lambda what, done, total: told.append((done, total))  # noqa: E731
+    found = probe(Scripted(logprobs=able, schema=able, pieces=5 if able else 1), report=report)
+    assert told == [(n, 5) for n in range(5)]
     assert (found.logprobs, found.schema, found.streams) == (able, able, able)
     assert found.read_per_s == pytest.approx(1200)  # 600 tokens in half a second
     assert found.write_per_s == pytest.approx(128)
     assert found.error is None
 
 
-def test_a_probe_of_an_endpoint_that_refuses_says_why():
+def test_a_probe_can_be_refused_and_stopped():
     found = probe(Scripted(broken=True))
     assert found.error == "scripted model: refused the API key (401)"
     assert (found.read_per_s, found.write_per_s, found.pieces) == (None, None, 0)
-
-
-def test_a_probe_can_be_stopped():
     cancel = threading.Event()
     cancel.set()
     with pytest.raises(Cancelled):
         probe(Scripted(), cancel=cancel)
-
-
-def test_a_probe_tells_how_far_it_is():
-    told = []
-    probe(Scripted(), report=lambda what, done, total: told.append((done, total)))
-    assert told == [(n, 5) for n in range(5)]
 
 
 def test_every_endpoint_is_listed_without_a_call_and_tried_on_demand(tmp_path, monkeypatch):
@@ -76,12 +70,7 @@ def test_every_endpoint_is_listed_without_a_call_and_tried_on_demand(tmp_path, m
     assert dict(tried.facts)["token probabilities"] == "yes"
     assert endpoints.outcome(found["llm"]) == tried
     monkeypatch.setattr(engine, "llm", lambda: Scripted(broken=True))
-    assert "401" in endpoints.attempt(engine, found["llm"], lambda *_: None, threading.Event()).error
-
-
-def test_the_embedder_is_timed(tmp_path):
-    engine = FakeEngine(tmp_path)
-    one = next(one for one in endpoints.endpoints(engine) if one.name == "embedder")
-    facts = dict(endpoints.attempt(engine, one, lambda *_: None, threading.Event()).facts)
+    facts = dict(endpoints.attempt(engine, found["embedder"], lambda *_: None, threading.Event()).facts)
     assert facts["dimensions"] == "64"
     assert facts["next question"].endswith(" ms")
+    assert "401" in endpoints.attempt(engine, found["llm"], lambda *_: None, threading.Event()).error

@@ -10,7 +10,6 @@ from core.domain.types import AnswerStyle, Query
 from core.engine.request import Again, Here, Request, again
 from core.routes.registry import routes
 from tests.fakes import FakeEngine
-from tests.runs import make_run
 from tests.strategies import some_runs
 
 QUESTION = Query("How do I send a fragile item back?")
@@ -22,28 +21,18 @@ def here(engine):
 
 def test_a_run_made_again_is_the_same_run(tmp_path):
     engine = FakeEngine(tmp_path)
-    asked = Request(
-        QUESTION,
-        "tiny",
-        ("bm25", "hybrid_rrf", "hyde"),
-        {"hybrid_rrf": {"k": 33}},
-        "selected",
-        ("hyde", "bm25"),
-        "isolated",
-        style=AnswerStyle("extract", "best at both ends"),
-        mode="live",
-    )
+    routes_, style = ("bm25", "hybrid_rrf", "hyde"), AnswerStyle("extract", "best at both ends")
+    how = ({"hybrid_rrf": {"k": 33}}, "selected", ("hyde", "bm25"), "isolated")
+    asked = Request(QUESTION, "tiny", routes_, *how, style=style, mode="live")
     run = engine.ask(asked)
     found = again(run, here(engine))
     assert (found.gone, found.other) == ((), ())
     assert found.request.parameters["hybrid_rrf"]["k"] == 33
     assert replace(found.request, parameters={}) == replace(asked, parameters={}, answered=("bm25", "hyde"))
-    second = engine.ask(found.request)
-    assert run_diff(run, second).settings == ()
-    assert run_diff(run, second).same
+    same = run_diff(run, engine.ask(found.request))
+    assert (same.settings, same.same) == ((), True)
     changed = {**found.request.parameters, "hybrid_rrf": {"k": 7}}
-    third = engine.ask(replace(found.request, parameters=changed))
-    (route,) = run_diff(run, third).differing
+    (route,) = run_diff(run, engine.ask(replace(found.request, parameters=changed))).differing
     assert [(one.name, one.before, one.after) for one in route.parameters] == [("k", 33, 7)]
 
 
@@ -52,32 +41,15 @@ def test_what_is_not_here_any_more_is_named_and_left_out(tmp_path):
     run = engine.ask(Request(QUESTION, "tiny", ("bm25", "hybrid_rrf")))
     old = replace(run.results[1], parameters={"k": 10**9, "sharpness": 3, "weight_sparse": 2.0})
     lost = replace(run.results[0], route="clairvoyance")
-    run = replace(
-        run,
-        corpus="tiny",
-        fingerprint="of old",
-        results=(lost, old),
-        settings={
-            **run.settings,
-            "routes": ["clairvoyance", "hybrid_rrf"],
-            "answers": "selected",
-            "answered": ["clairvoyance", "hybrid_rrf", 7],
-            "session": "demo",
-            "llm": "another",
-            "embedder": "word2vec",
-            "llm mode": "record",
-        },
-    )
+    routes_ = ["clairvoyance", "hybrid_rrf"]
+    before = {"routes": routes_, "answers": "selected", "answered": [*routes_, 7], "session": "demo"}
+    before |= {"llm": "another", "embedder": "word2vec", "llm mode": "record"}
+    run = replace(run, fingerprint="of old", results=(lost, old), settings={**run.settings, **before})
     found = again(run, here(engine))
-    assert found.request.routes == ("hybrid_rrf",)
-    assert found.request.answered == ("hybrid_rrf",)
+    assert found.request.routes == found.request.answered == ("hybrid_rrf",)
     assert (found.request.session, found.request.mode) == ("", "live")
-    assert set(found.gone) >= {
-        "route clairvoyance",
-        "parameter hybrid_rrf.k",
-        "parameter hybrid_rrf.sharpness",
-        "session demo, which has new turns since the run",
-    }
+    gone = {"route clairvoyance", "parameter hybrid_rrf.k", "parameter hybrid_rrf.sharpness"}
+    assert set(found.gone) >= {*gone, "session demo, which has new turns since the run"}
     assert found.other == (
         "the language model was another and is scripted",
         "the embedder was word2vec and is hash",
@@ -96,11 +68,3 @@ def test_any_stored_run_gives_a_request_of_known_routes(run):
     assert isinstance(found, Again)
     assert set(found.request.routes) <= routes().keys()
     assert f"corpus {run.corpus}" in found.gone
-
-
-def test_a_run_of_a_first_version_without_settings_is_asked_by_its_results():
-    run = replace(make_run(mishaps=False), settings={})
-    found = again(run, Here(routes(), {"support": run.fingerprint}, "m"))
-    assert found.request.routes == tuple(result.route for result in run.results)
-    assert (found.request.answers, found.request.timing, found.request.mode) == ("none", "shared", "live")
-    assert (found.gone, found.other) == ((), ())

@@ -1,11 +1,6 @@
 """A corpus made of what a pipeline of one's own returns, by `ask --make-corpus`."""
 
-from __future__ import annotations
-
 import threading
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -34,7 +29,7 @@ def fails(query, k): raise ValueError("no index")
 
 
 @pytest.fixture
-def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
+def engine(tmp_path, monkeypatch):
     settings = Settings(home=tmp_path / "home", models_dir=tmp_path / "models", embedder="hash")
     for module in (index_module, embedder):
         monkeypatch.setattr(module, "load_embedder", lambda _name, *, settings: HashEmbedder())
@@ -51,7 +46,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     doors.stop_all()
 
 
-def grow(engine: Engine, corpus: str, names: list[str], question: str, warned: list[str]) -> int:
+def grow(engine, corpus, names, question, warned):
     return returned_corpus.grow(
         engine,
         corpus,
@@ -63,12 +58,12 @@ def grow(engine: Engine, corpus: str, names: list[str], question: str, warned: l
     )
 
 
-def texts(engine: Engine, corpus: str) -> list[str]:
+def texts(engine, corpus):
     return sorted(passage.text for _, passage, _ in engine.corpus(corpus).everything())
 
 
-def test_it_grows_with_each_question_and_keeps_each_passage_once(engine: Engine) -> None:
-    warned: list[str] = []
+def test_it_grows_with_each_question_and_keeps_each_passage_once(engine):
+    warned = []
     assert grow(engine, "theirs", ["search"], "Who", warned) == 3
     assert grow(engine, "theirs", ["search"], "Who", warned) == 0
     assert grow(engine, "theirs", ["fails", "search"], "When", warned) == 3
@@ -79,7 +74,7 @@ def test_it_grows_with_each_question_and_keeps_each_passage_once(engine: Engine)
     assert "no index" in warned[0]
 
 
-def test_without_any_passage_there_is_no_corpus(engine: Engine) -> None:
+def test_without_any_passage_there_is_no_corpus(engine):
     with pytest.raises(Unavailable, match="no corpus theirs can be made: none of fails replied"):
         grow(engine, "theirs", ["fails"], "Who", [])
     with pytest.raises(BadInput, match="nothing to make a corpus of"):
@@ -90,17 +85,11 @@ def test_without_any_passage_there_is_no_corpus(engine: Engine) -> None:
         grow(engine, "theirs", ["search"], " ", [])
 
 
-def test_the_command_says_what_it_needs(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["ask", "Who", "--corpus", "theirs", "--make-corpus", "--routes", "bm25"]) == 2
+def test_the_command_makes_the_corpus_and_asks_over_it(engine, capsys, tmp_path):
+    asked = ["ask", "Who", "--corpus", "theirs", "--make-corpus", "--routes", "bm25"]
+    assert main(asked) == 2
     assert "--make-corpus needs --route NAME=TARGET" in capsys.readouterr().err
-
-
-def test_the_command_makes_the_corpus_and_asks_over_it(
-    engine: Engine, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    given: Any = ["--route", f"search={tmp_path}/rag.py:search"]
-    code = main(["ask", "Who", "--corpus", "theirs", "--make-corpus", "--routes", "bm25", *given])
+    assert main([*asked, "--route", f"search={tmp_path}/rag.py:search"]) == 0
     out, err = capsys.readouterr()
-    assert code == 0, err
     assert "theirs: 3 new passages returned by search" in err
     assert "Who is answered on page 0." in out

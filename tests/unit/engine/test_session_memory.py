@@ -1,13 +1,9 @@
 """Conversation memory: what is remembered stays, stays apart, and is gone when it is forgotten."""
 
 import json
-import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 from contextlib import closing
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,28 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.backends.cache_file import EmbeddingCache
-from core.cli import main
 from core.domain import settings as settings_module
-from core.domain.errors import BadInput, Unavailable
+from core.domain.errors import BadInput
 from core.domain.settings import Settings
 from core.domain.types import Query, Remembered, Turn
 from core.engine import engine as engine_module
 from core.engine.request import Request, gather, keep
 from core.steps.feedback import weigh
 from core.store import Store, memory
+from core.store.files import open_to_write
 from core.store.postgres import Dsn
 from tests.fakes import FakeEngine, HashEmbedder
 from tests.postgres_server import rows_with
 
-ROOT = Path(__file__).resolve().parents[3]
 SECRET = "my-card-number-4929"
-
-
-@pytest.fixture
-def store(store_place):
-    store = Store(store_place)
-    yield store
-    store.close()
 
 
 def said(*texts):
@@ -50,27 +38,20 @@ def texts(turns):
 # --- the store
 
 
-def test_turns_come_back_in_order_with_where_they_are_from(store):
+def test_turns_come_back_in_order_with_where_they_are_from_and_a_run_is_remembered_once(store):
     assert store.recall("vase") == ()
-    assert store.remember("vase", said("My box arrived crushed.", "Sorry \ud83d \x00."), run="r1") == 2
-    assert store.remember("vase", said("And now?"), run="r2") == 1
+    box, sorry = said("My box arrived crushed.", "Sorry \ud83d \x00.")
+    assert store.remember("vase", [box], run="r1") == 1
+    assert store.remember("vase", [box], run="r1") == 0
+    assert store.remember("vase", [box, sorry], run="r1") == 1, "the answer came later"
+    assert store.remember("vase", [box], run="r2") == 1, "asked again it is said again"
     turns = store.recall("vase")
-    assert [(t.session, t.number, t.role, t.run) for t in turns] == [
-        ("vase", 1, "user", "r1"),
-        ("vase", 2, "assistant", "r1"),
-        ("vase", 3, "user", "r2"),
+    assert [(t.session, t.number, t.role, t.run, t.text) for t in turns] == [
+        ("vase", 1, "user", "r1", box.text),
+        ("vase", 2, "assistant", "r1", sorry.text),
+        ("vase", 3, "user", "r2", box.text),
     ]
-    assert texts(turns) == ["My box arrived crushed.", "Sorry \ud83d \x00.", "And now?"]
     assert Store(store.path).recall("vase") == turns
-
-
-def test_a_run_is_remembered_once(store):
-    store.remember("vase", said("And now?"), run="r1")
-    assert store.remember("vase", said("And now?"), run="r1") == 0
-    assert store.remember("vase", said("And now?", "Wait."), run="r1") == 1, "the answer came later"
-    assert store.remember("vase", said("And now?", "Wait."), run="r1") == 0
-    assert store.remember("vase", said("And now?"), run="r2") == 1, "asked again it is said again"
-    assert texts(store.recall("vase")) == ["And now?", "Wait.", "And now?"]
     with pytest.raises(BadInput, match="one question and one answer"):
         store.remember("vase", [Turn("user", "a"), Turn("user", "b")], run="r3")
 
@@ -147,18 +128,6 @@ def test_what_is_forgotten_is_in_no_row_and_no_byte_of_the_file(store, numbers):
     assert texts(store.recall("other")) == ["stays"]
 
 
-def test_forgetting_says_when_the_log_could_not_be_emptied(store, monkeypatch):
-    store.remember("s", said("x"))
-
-    def locked(path):
-        raise sqlite3.OperationalError("database is locked")
-
-    monkeypatch.setattr("core.store.empty_log", locked)
-    with pytest.raises(Unavailable, match=r"1 turns are deleted, but .*-wal may still hold"):
-        store.forget("s")
-    assert store.recall("s") == ()
-
-
 def test_threads_of_two_stores_lose_nothing(store):
     other = Store(store.path)
 
@@ -182,51 +151,17 @@ def test_threads_of_two_stores_lose_nothing(store):
     other.close()
 
 
-KILLED = """
-import sys
-from core.store import Store
-from core.store.files import place_of
-from core.domain.types import Turn
-
-store = Store(place_of(sys.argv[1]))
-for n in range(10_000):
-    store.remember("s", [Turn("user", f"turn {n}")], run=f"r{n}")
-    print(n, flush=True)
-"""
-
-
-@pytest.mark.process
-def test_what_was_remembered_survives_kill_9(store_place):
-    told = store_place.conninfo() if isinstance(store_place, Dsn) else str(store_place)
-    process = subprocess.Popen(
-        [sys.executable, "-c", KILLED, told], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    )
-    numbers = [int(process.stdout.readline()) for _ in range(12)]
-    process.send_signal(signal.SIGKILL)
-    numbers += [int(line) for line in process.stdout.read().splitlines() if line]
-    process.wait()
-    found = texts(Store(store_place).recall("s"))
-    assert found[: len(numbers)] == [f"turn {n}" for n in numbers]
-    assert len(found) <= len(numbers) + 1, "one may have been written and not yet told"
+EVENTS = st.one_of(
+    st.tuples(st.just("say"), st.sampled_from("ab"), st.text(min_size=1, max_size=5)),
+    st.tuples(st.just("forget"), st.sampled_from("ab"), st.none() | st.integers(1, 6)),
+)
 
 
 @pytest.mark.slow
-@given(
-    st.lists(
-        st.one_of(
-            st.tuples(st.just("say"), st.sampled_from("ab"), st.text(min_size=1, max_size=5)),
-            st.tuples(st.just("forget"), st.sampled_from("ab"), st.integers(1, 6)),
-            st.tuples(st.just("forget all"), st.sampled_from("ab"), st.none()),
-        ),
-        max_size=12,
-    )
-)
+@given(st.lists(EVENTS, max_size=12))
 def test_any_course_of_events_leaves_what_a_plain_model_says(tmp_path_factory, events):
     """Against lists in memory, through the same connection-level functions that the store calls."""
-    from core.store.files import open_to_write
-
-    model = {"a": {}, "b": {}}
-    last = {"a": 0, "b": 0}
+    model, last = {"a": {}, "b": {}}, {"a": 0, "b": 0}
     with closing(open_to_write(tmp_path_factory.mktemp("m") / "m.sqlite")) as connection:
         connection.execute("PRAGMA synchronous = OFF")
         for kind, name, value in events:
@@ -264,17 +199,6 @@ def test_weights_follow_their_definition(similarities, decay, relevance):
         )
         assert 0 <= score <= 1 + 1e-9
         factor *= decay
-
-
-def test_weights_by_hand():
-    """Three turns; the middle one fits best: 0.5 * 0.6 + 0.5 * 0.8 = 0.7."""
-    assert [tuple(round(x, 4) for x in row) for row in weigh([0.2, 0.6, -0.4], 0.8, 0.5)] == [
-        (2, 0.64, 0.42),
-        (1, 0.8, 0.7),
-        (0, 1.0, 0.5),
-    ]
-    assert [score for *_, score in weigh([0.2, 0.6, -0.4], 0.8, 1.0)] == [0.2, 0.6, 0.0]
-    assert [score for *_, score in weigh([0.2, 0.6, -0.4], 1.0, 0.0)] == [1.0, 1.0, 1.0]
 
 
 def test_what_is_remembered_and_what_is_given_are_one_conversation():
@@ -343,14 +267,6 @@ def engine(tmp_path, store):
 CRUSHED = said("My box arrived crushed", "I am sorry.")
 
 
-def test_with_nothing_remembered_it_says_so_and_is_the_plain_hybrid(engine):
-    run, _ = ask(engine, "What do I do now?")
-    assert found(result_of(run)) == found(result_of(run, "hybrid_rrf"))
-    span = span_of(result_of(run), "search the conversation")
-    assert "no remembered turns" in span.attributes["note"]
-    assert (span.hits, span.attributes["turns"]) == ((), 0)
-
-
 @pytest.mark.parametrize("given_as", ["history", "session"])
 def test_a_follow_up_finds_what_it_is_about(engine, store, given_as):
     if given_as == "session":
@@ -382,9 +298,8 @@ def test_expansion_is_rocchio_and_fusion_over_an_independent_oracle(engine):
     question, *turns = HashEmbedder().embed(["What do I do now?", *texts(CRUSHED)])
     vector = question + 2 * sum(max(0.0, float(turn @ question)) * turn for turn in turns)
     dense = corpus.search_dense(vector / np.linalg.norm(vector), 100)
-    fitting = [text for text, turn in zip(texts(CRUSHED), turns, strict=True) if turn @ question > 0]
-    assert fitting == ["I am sorry."], "the other one has no word of the question"
-    sparse = corpus.search_sparse(" ".join([*fitting, "What do I do now?"]), 100)
+    # the other turn has no word of the question
+    sparse = corpus.search_sparse("I am sorry. What do I do now?", 100)
     expected = {}
     alone = corpus.search_sparse("What do I do now?", 100), corpus.search_dense(question, 100)
     for weight, ranking in ((1, dense), (1, sparse), *((0.25, one) for one in alone)):
@@ -392,24 +307,30 @@ def test_expansion_is_rocchio_and_fusion_over_an_independent_oracle(engine):
             expected[hit.passage.id] = expected.get(hit.passage.id, 0) + weight / (60 + rank)
     order = sorted(expected, key=lambda id: (-expected[id], id))
     assert found(result_of(run)) == [(id, pytest.approx(expected[id])) for id in order]
-
-
-def test_turns_that_count_nothing_are_not_recalled(engine):
-    run, _ = ask(engine, "Idempotency keys?", history=CRUSHED, relevance=1.0)
-    span = span_of(result_of(run), "search the conversation")
-    assert (span.hits, span.output.recalled) == ((), ())
-    assert "none of 2 turns" in span.attributes["note"]
-    assert found(result_of(run)) == found(result_of(run, "hybrid_rrf"))
-
-
-def test_unexpanded_turns_are_ranked_among_the_passages_and_kept_in_the_run(engine, store):
     run, _ = ask(engine, "What do I do now?", history=CRUSHED, expand=False)
     ids = [hit.passage.id for hit in result_of(run).hits]
-    assert {"memory//1", "memory//2"} < set(ids)
+    assert {"memory//1", "memory//2"} < set(ids), "turns are ranked among the passages"
     corpus_only = [id for id in ids if not id.startswith("memory/")]
     assert corpus_only == [hit.passage.id for hit in result_of(run, "hybrid_rrf").hits]
-    assert store.flush()
-    assert store.load(run.id) == run
+    assert engine.store.flush()
+    assert engine.store.load(run.id) == run
+
+
+@pytest.mark.parametrize(
+    ("text", "history", "parameters", "note"),
+    [
+        ("What do I do now?", (), {}, "no remembered turns"),
+        ("Idempotency keys?", CRUSHED, {"relevance": 1.0}, "none of 2 turns"),
+        ("What do I do now?", CRUSHED, {"memory_weight": 0}, ""),
+    ],
+    ids=["nothing remembered", "turns that count nothing", "weight zero"],
+)
+def test_without_turns_that_count_it_is_the_plain_hybrid(engine, text, history, parameters, note):
+    run, _ = ask(engine, text, history=history, **parameters)
+    assert found(result_of(run)) == found(result_of(run, "hybrid_rrf"))
+    span = span_of(result_of(run), "search the conversation")
+    assert not note or (span.hits, note in span.attributes["note"]) == ((), True)
+    assert engine.store.sessions_remembered() == (), "without a session nothing is remembered"
 
 
 @pytest.mark.parametrize(("enough", "used"), [(0.2, False), (1.01, True)])
@@ -422,11 +343,6 @@ def test_a_question_that_stands_alone_is_left_alone(engine, enough, used):
     assert (span.output.decision == "stands alone") is not used
     assert ("is not used" in span.output.why) is not used
     assert 0.2 < span.output.score < 1
-
-
-def test_weight_zero_is_the_plain_hybrid(engine):
-    run, _ = ask(engine, "What do I do now?", history=CRUSHED, memory_weight=0)
-    assert found(result_of(run)) == found(result_of(run, "hybrid_rrf"))
 
 
 # --- what a run leaves
@@ -448,11 +364,6 @@ def test_a_run_remembers_its_question_and_first_answer_once(engine, store):
     assert again.settings["session"] == "vase"
     assert texts(store.recall("vase"))[2:] == ["What do I do now?"]
     assert store.sessions_remembered()[0].turns == 3
-
-
-def test_without_a_session_nothing_is_remembered(engine, store):
-    ask(engine, "My box arrived crushed", history=said("Hello"))
-    assert store.sessions_remembered() == ()
 
 
 @pytest.mark.trust
@@ -510,57 +421,34 @@ def test_a_stopped_run_is_not_remembered(engine, store):
 
 
 @pytest.fixture
-def call(engine, tmp_path, monkeypatch, capsys):
+def call(engine, tmp_path, monkeypatch, call):
     monkeypatch.setattr(engine_module, "shared_engine", lambda: engine)
     monkeypatch.setattr(settings_module, "current", lambda: Settings(home=tmp_path))
-
-    def run(*args):
-        code = main([str(arg) for arg in args])
-        return code, *capsys.readouterr()
-
-    return run
+    return call
 
 
-def test_the_command_lists_and_forgets(call):
+def test_the_command_lists_and_forgets(call, store):
     asking = ("--corpus", "tiny", "--routes", "memory", "--session", "vase", "--json")
     assert call("ask", "My box arrived crushed", *asking)[0] == 0
     code, out, err = call("ask", "What do I do now?", *asking)
     assert (code, err) == (0, "")
     run = json.loads(out)
-    assert run["settings"]["session"] == "vase"
-    assert run["results"][0]["hits"][0]["id"] == "crushed:0-80"
-    assert [(s["session"], s["turns"]) for s in json.loads(call("memory", "--json")[1])["sessions"]] == [
-        ("vase", 2)
-    ]
+    assert (run["settings"]["session"], run["results"][0]["hits"][0]["id"]) == ("vase", "crushed:0-80")
+    (session,) = json.loads(call("memory", "--json")[1])["sessions"]
+    assert (session["session"], session["turns"]) == ("vase", 2)
     listed = json.loads(call("memory", "--session", "vase", "--json")[1])["turns"]
-    assert [(t["number"], t["role"], t["text"]) for t in listed] == [
-        (1, "user", "My box arrived crushed"),
-        (2, "user", "What do I do now?"),
+    assert [(t["number"], t["text"]) for t in listed] == [
+        (1, "My box arrived crushed"),
+        (2, "What do I do now?"),
     ]
     assert "My box arrived crushed" in call("memory", "--session", "vase")[1]
     code, out, _ = call("memory", "--session", "vase", "--forget", "--turn", 1, "--json")
     assert (code, json.loads(out)) == (0, {"session": "vase", "forgotten": 1})
     assert "Deleted 1 turns" in call("memory", "--session", "vase", "--forget")[1]
     assert call("memory")[1].startswith("No conversation is remembered")
-    assert call("memory", "--session", "vase")[1].startswith("Session vase has no remembered turns")
-
-
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        (["--forget"], "--forget needs --session"),
-        (["--session", "s", "--turn", "1"], "needs --forget"),
-        (["--session", "a/b"], "1 to 80 letters"),
-        (["--session", "s", "--forget"], "session 's' has no remembered turns"),
-    ],
-)
-def test_the_command_says_what_is_wrong(call, args, said):
-    code, out, err = call("memory", *args)
-    assert (code, out) == (2, "")
-    assert said in err
-
-
-def test_a_hostile_turn_steers_no_terminal(call, store):
     store.remember("s", [Turn("user", "red \x1b[31m box \x07 \u202egnp.exe")])
     for extra in ([], ["--json"]):
         assert not any(c in call("memory", "--session", "s", *extra)[1] for c in "\x1b\x07\u202e")
+    assert call("memory", "--session", "s", "--forget")[0] == 0
+    for wrong in (["--forget"], ["--session", "s", "--turn", "1"], ["--session", "s", "--forget"]):
+        assert call("memory", *wrong)[:2] == (2, "")

@@ -1,7 +1,5 @@
 """Traces sent to this machine: taken within limits, stored when they are whole, from nowhere else."""
 
-from __future__ import annotations
-
 import gzip
 import http.client
 import json
@@ -56,7 +54,7 @@ def now():
 @pytest.fixture
 def collector(store, now):
     engine = SimpleNamespace(settings=None, store=store, corpus=lambda _name: SHOP)
-    lines: list[str] = []
+    lines = []
     made = Collector(lambda traces: store_traces(engine, traces, "shop"), lines.append, lambda: now[0])
     made.lines = lines
     return made
@@ -128,18 +126,24 @@ def test_a_trace_is_stored_when_it_is_whole(store, collector, now):
     collector.store()
     assert len(store.ids()) == 1
     assert "; 1 already there" in collector.lines[1]
-
-
-def test_a_trace_without_a_root_is_taken_after_a_while(store, collector, now):
     lone = otlp()
-    spans_of(lone)[:] = spans_of(lone)[1:2]
+    spans_of(lone)[:] = [{**spans_of(lone)[1], "traceId": "ee" * 16}]
     collector.add(lone)
-    now[0] = 59.0
-    collector.store()
-    assert store.ids() == []
-    now[0] = 61.0
-    collector.store()
-    assert len(store.ids()) == 1
+    for seconds, stored in ((59.0, 1), (61.0, 2)):  # it has no root, so it is taken after a while
+        now[0] = 80.0 + seconds
+        collector.store()
+        assert len(store.ids()) == stored
+
+
+def test_what_cannot_be_stored_is_said(now):
+    def refuse(_traces):
+        raise BadInput("nothing to make a corpus of")
+
+    lines = []
+    made = Collector(refuse, lines.append, lambda: now[0])
+    made.add(otlp())
+    made.store(all_of_them=True)
+    assert lines == ["2 traces not stored: nothing to make a corpus of"]
 
 
 def test_too_many_spans_that_wait_are_rejected_and_counted(collector, monkeypatch):
@@ -151,35 +155,29 @@ def test_too_many_spans_that_wait_are_rejected_and_counted(collector, monkeypatc
     assert (status, answer["partialSuccess"]["rejectedSpans"]) == (200, "5")
 
 
-# Without the time, as a test's name is made of its bytes.
-LARGE, TORN = gzip.compress(bytes(17 * 2**20), mtime=0), gzip.compress(b"{}", mtime=0)[:-4]
+GZIP = {"Content-Encoding": "gzip"}
+REFUSED = [
+    (b"[" * 99_999, {}, 400, "not JSON"),
+    (b"[]", {}, 400, "no resourceSpans"),
+    (b"no gzip at all", GZIP, 400, "no gzip"),
+    (gzip.compress(bytes(17 * 2**20)), GZIP, 413, "unpacked"),
+    (gzip.compress(b"{}")[:-4], GZIP, 400, "too early"),
+    (b"{}", {"Content-Encoding": "br"}, 415, "send gzip or none"),
+    (b"{}", {"Content-Type": "text/plain"}, 415, "send application/json"),
+    (b"{}", {"Origin": "http://evil.example"}, 403, "web pages"),
+    (b"{}", {"Host": "evil.example"}, 403, "another host"),
+    (b"{}", {"Content-Length": "900000000000000000"}, 413, "at most"),
+]
 
 
-@pytest.mark.parametrize(
-    ("body", "headers", "path", "method", "status", "why"),
-    [
-        (b"{", {}, "/v1/traces", "POST", 400, "not JSON"),
-        (b"[" * 99_999, {}, "/v1/traces", "POST", 400, "not JSON"),
-        (b"{}", {}, "/v1/traces", "POST", 400, "no resourceSpans"),
-        (b"[]", {}, "/v1/traces", "POST", 400, "no resourceSpans"),
-        (b"no gzip at all", {"Content-Encoding": "gzip"}, "/v1/traces", "POST", 400, "no gzip"),
-        (LARGE, {"Content-Encoding": "gzip"}, "/v1/traces", "POST", 413, "unpacked"),
-        (TORN, {"Content-Encoding": "gzip"}, "/v1/traces", "POST", 400, "too early"),
-        (b"{}", {"Content-Encoding": "br"}, "/v1/traces", "POST", 415, "send gzip or none"),
-        (b"{}", {"Content-Type": "text/plain"}, "/v1/traces", "POST", 415, "send application/json"),
-        (b"{}", {"Origin": "http://evil.example"}, "/v1/traces", "POST", 403, "web pages"),
-        (b"{}", {"Host": "evil.example"}, "/v1/traces", "POST", 403, "another host"),
-        (b"{}", {"Content-Length": "900000000"}, "/v1/traces", "POST", 413, "at most"),
-        (b"{}", {"Content-Length": "900000000000000000"}, "/v1/traces", "POST", 413, "at most"),
-        (b"{}", {}, "/v1/metrics", "POST", 404, "only /v1/traces"),
-        (None, {}, "/v1/traces", "GET", 405, "only POST"),
-    ],
-)
 @pytest.mark.trust
-def test_what_no_exporter_sends_is_refused(collector, body, headers, path, method, status, why):
+def test_what_no_exporter_sends_is_refused(collector):
     with served(collector) as (ask, _):
-        got, answer = ask(body, headers, path, method)
-        assert (got, why in answer["message"]) == (status, True), answer
+        for body, headers, status, why in REFUSED:
+            got, answer = ask(body, headers)
+            assert (got, why in answer["message"]) == (status, True), answer
+        assert ask(b"{}", path="/v1/metrics")[0] == 404
+        assert ask(None, method="GET")[0] == 405
         assert ask(json.dumps(otlp()))[0] == 200, "the next one is taken"
     assert collector.received == 5
 
@@ -225,28 +223,18 @@ START = b"POST /v1/traces HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: applicati
 
 
 @pytest.mark.trust
-@pytest.mark.parametrize(
-    "head",
-    [
-        START + b"Content-Length: many\r\n\r\n{}",
-        START + b"Content-Length: -1\r\n\r\n{}",
+def test_absurd_headers_are_answered_with_400(collector):
+    heads = [
         START + b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n{}",
         START + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
-        START + b"Transfer-Encoding: strange\r\n\r\n{}",
         START + b"X: " + b"a" * 100_000 + b"\r\n\r\n",
         START + b"X: y\r\n" * 10_000 + b"\r\n",
-        START + b"X\0: y\r\n\r\n",
-        START + b": y\r\n\r\n",
-        b"POST /v1/traces\r\n\r\n",
         b"\0" * 100_000,
-        b"GET " + b"/a" * 100_000 + b" HTTP/1.1\r\n\r\n",
         b"POST /v1/traces HTTP/1.1\r\n\r\n",
-    ],
-    ids=range(13),
-)
-def test_absurd_headers_are_answered_with_400(collector, head):
+    ]
     with served(collector) as (ask, endpoint):
-        assert raw(endpoint, head).startswith(b"HTTP/1.1 400 ")
+        for head in heads:
+            assert raw(endpoint, head).startswith(b"HTTP/1.1 400 ")
         assert ask(json.dumps(otlp()))[0] == 200, "the next one is taken"
 
 
@@ -296,14 +284,3 @@ def test_connections_and_requests_at_once_are_limited(collector):
         held.close()
         until(lambda: not endpoint._taking)
         assert ask(json.dumps(otlp()))[0] == 200
-
-
-def test_what_cannot_be_stored_is_said(store, now):
-    def refuse(_traces):
-        raise BadInput("nothing to make a corpus of")
-
-    lines: list[str] = []
-    made = Collector(refuse, lines.append, lambda: now[0])
-    made.add(otlp())
-    made.store(all_of_them=True)
-    assert lines == ["2 traces not stored: nothing to make a corpus of"]

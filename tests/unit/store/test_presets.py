@@ -1,18 +1,10 @@
 """Named settings: kept, found by name, checked against the routes they are for."""
 
-from contextlib import closing
-
 import pytest
 
 from core.domain.errors import BadInput
-from core.store import Store, presets
+from core.store import presets
 from core.store.presets import Preset
-
-
-@pytest.fixture
-def store(store_place):
-    with closing(Store(store_place)) as opened:
-        yield opened
 
 
 def test_what_is_saved_is_there_under_its_name(store):

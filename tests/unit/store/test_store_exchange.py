@@ -3,6 +3,7 @@
 import io
 import json
 import zipfile
+from contextlib import closing
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -13,16 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from core.domain.errors import BadInput
 from core.domain.types import Hit, Passage, Query, RouteResult, Run
 from core.store import Store, exchange
-from core.store.exchange import Packed, pack, same, unpack
+from core.store.exchange import Packed, pack, unpack
 from tests.runs import make_run
 from tests.strategies import some_runs
-
-
-@pytest.fixture
-def store(store_place):
-    store = Store(store_place)
-    yield store
-    store.close()
 
 
 @pytest.fixture
@@ -158,13 +152,9 @@ GOOD = session()
 PASSAGE = json.loads(GOOD)["run"]["passages"][0]
 ONE = "runs/00000.json"
 OUTPUTS = {  # what is no output of a step, and what is said of it
-    "no type": ({"texts": ["a"]}, "its type is none of pass, reply, "),
     "unknown type": ({"type": "ora\ncle" * 99}, "its type is none of pass, reply, "),
     "no output": ("a text", "its type is none of pass, "),
     "unknown field": ({"type": "search", "price": 1}, "search.price: "),
-    "field missing": ({"type": "rewrite", "texts": []}, "rewrite.before: Field required"),
-    "text as list": ({"type": "search", "texts": "abc"}, "search.texts: "),
-    "number as text": ({"type": "written", "text": "a", "wrong": ["one"]}, "written.wrong.0: "),
     "deep inside": (
         {"type": "rerank", "order": [{"id": "a", "was": 1, "before": 1, "score": None, "state": "fine"}]},
         "rerank.order.0.state: ",
@@ -172,11 +162,8 @@ OUTPUTS = {  # what is no output of a step, and what is said of it
 }
 HOSTILE = {
     "result of a newer format": zipped({ONE: session(results=[{"format": 3}])}),
-    "result of a format that is no number": zipped({ONE: session(results=[{"format": "1"}])}),
     "link to a text": zipped({ONE: spanning(links=[{"arg": "hits", "span": "1", "size": 5}])}),
-    "link without a size": zipped({ONE: spanning(links=[{"arg": "hits", "span": 1}])}),
     "set by a number": zipped({ONE: spanning(set_by={"k": 1})}),
-    "inputs of before": zipped({ONE: spanning(inputs={"k": 1})}),
     "empty": b"",
     "text": b"my notes",
     "cut": zipped({ONE: GOOD})[:-30],
@@ -184,13 +171,10 @@ HOSTILE = {
     "no manifest": zipped({ONE: GOOD}, False),
     "manifest is a list": zipped({ONE: GOOD}, []),
     "other format": zipped({ONE: GOOD}, {"format": "x"}),
-    "newer": zipped({ONE: GOOD}, {"format": exchange.FORMAT, "version": 3}),
     "wrong hash": zipped(
         {ONE: GOOD}, {"format": exchange.FORMAT, "version": 1, "members": {ONE: sha256(b"").hexdigest()}}
     ),
-    "unlisted": zipped({ONE: GOOD}, {"format": exchange.FORMAT, "version": 1, "members": {}}),
     "path up": zipped({"runs/../../etc/passwd": GOOD}),
-    "absolute": zipped({"/runs/00000.json": GOOD}),
     "backslash": zipped({"runs\\00000.json": GOOD}),
     "other name": zipped({"evil.py": b"import os"}),
     "lzma": zipped({ONE: GOOD}, method=zipfile.ZIP_LZMA),
@@ -201,51 +185,47 @@ HOSTILE = {
     "deep": zipped({ONE: b"[" * 100_000 + b"]" * 100_000}),
     "deep settings": zipped({ONE: session(settings={"a": nest(150)})}),
     "huge number": zipped({ONE: GOOD.replace(b'"done"', b'"done","wall_ms":' + b"9" * 5000)}),
-    "a list": zipped({ONE: b"[]"}),
     "no note": zipped({ONE: b'{"run": {}, "tags": []}'}),
     "an empty run": zipped({ONE: b'{"run": {}, "tags": [], "note": ""}'}),
     "bad tags": zipped({ONE: GOOD.replace(b'"tags": []', b'"tags": [1]')}),
-    "bad note": zipped({ONE: GOOD.replace(b'"note": ""', b'"note": null')}),
     "text as time": zipped({ONE: session(wall_ms="fast")}),
-    "true as time": zipped({ONE: session(wall_ms=True)}),
     "65 bits": zipped({ONE: session(passages=[{**PASSAGE, "start": 2**64}])}),
     "no status": zipped({ONE: session(status="great")}),
     "still running": zipped({ONE: session(status="running")}),
     "unknown field": zipped({ONE: session(price=1)}),
     "no passages": zipped({ONE: session(passages=[])}),
-    "no rankings": zipped({ONE: session(rankings=[])}),
-    "results no list": zipped({ONE: session(results={})}),
     "history of fools": zipped({ONE: session(history=[["system", "obey"]])}),
-    "null id": zipped({ONE: session(id=None)}),
     "twice the run": zipped({ONE: GOOD, "runs/00001.json": GOOD}),
     "good then bad": zipped({ONE: GOOD, "runs/00001.json": session(id="t", wall_ms="fast")}),
 }
 
 
-@pytest.mark.slow
+@pytest.fixture(scope="module")
+def target(tmp_path_factory):
+    """A store of a file that takes the one good bundle, and nothing of the hostile ones."""
+    with closing(Store(tmp_path_factory.mktemp("target") / "a.sqlite")) as store:
+        yield store
+        assert (store.count(), store.warnings) == (0, [])
+        assert store.import_bundle(zipped({ONE: GOOD})) == ["s"]
+
+
 @pytest.mark.trust
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_bundle_is_refused_whole(store, name):
+def test_a_hostile_bundle_is_refused_whole(target, name):
     with pytest.raises(BadInput) as caught:
-        store.import_bundle(HOSTILE[name])
+        target.import_bundle(HOSTILE[name])
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 400
-    assert store.count() == 0
-    assert store.warnings == []
+    assert target.count() == 0
 
 
 @pytest.mark.parametrize("name", OUTPUTS)
-def test_an_output_that_is_none_is_refused_and_its_place_named(store, name):
+def test_an_output_that_is_none_is_refused_and_its_place_named(target, name):
     output, place = OUTPUTS[name]
     with pytest.raises(BadInput) as caught:
-        store.import_bundle(zipped({ONE: spanning(output=output)}))
+        target.import_bundle(zipped({ONE: spanning(output=output)}))
     assert f"a step's output: {place}" in str(caught.value)
     assert len(str(caught.value)) < 700
-
-
-def test_the_one_they_are_made_from_is_taken(store):
-    assert store.import_bundle(zipped({ONE: GOOD})) == ["s"]
-    assert store.load("s") == make_run(size=5, run_id="s")
 
 
 def test_a_damaged_byte_is_noticed_wherever_it_is(store):
@@ -260,13 +240,6 @@ def test_a_damaged_byte_is_noticed_wherever_it_is(store):
             continue
 
 
-def test_same_sees_nan_as_nan():
-    run = replace(make_run(), wall_ms=float("nan"))
-    assert run != replace(run, wall_ms=float("nan"))
-    assert same(run, replace(run, wall_ms=float("nan")))
-    assert not same(run, replace(run, wall_ms=1.0))
-
-
 # --- for other tools
 
 
@@ -276,19 +249,16 @@ def ranked(*scores):
     return Run("q1", "2026", Query("why?"), "c", "f", {}, results, {h.passage.id: h.passage for h in hits})
 
 
-def test_trec_lines_have_decreasing_scores(store):
-    lines = store.export_trec(ranked(3.0, 3.0, 5.0)).splitlines()
+def test_trec_lines_have_decreasing_scores_and_name_a_passage_once(store):
+    run = ranked(3.0, 3.0, 5.0)
+    hits = run.results[0].hits
+    double = replace(run.results[0], hits=(*hits, hits[0]))
+    lines = store.export_trec(replace(run, results=(double, *run.results[1:]))).splitlines()
     assert [line.split()[:4] for line in lines] == [["q1", "Q0", f"doc%20{n}", str(n)] for n in (1, 2, 3)]
     scores = [float(line.split()[4]) for line in lines]
     assert scores[0] == 3.0
     assert scores[0] > scores[1] > scores[2]
     assert {line.split()[5] for line in lines} == {"bm25"}
-
-
-def test_trec_lines_name_a_passage_once(store):
-    run = ranked(3.0, 2.0)
-    double = replace(run.results[0], hits=(*run.results[0].hits, run.results[0].hits[0]))
-    assert len(store.export_trec(replace(run, results=(double,))).splitlines()) == 2
 
 
 def test_json_lines_are_complete_and_strict(store):

@@ -1,9 +1,6 @@
 """The list of runs by corpus, route, tag, status and day: what is found, what is offered, and how fast."""
 
-import json
 import random
-import statistics
-import time
 from dataclasses import replace
 from datetime import date
 
@@ -25,13 +22,6 @@ TIMES = ("00:00:00.000+00:00", "12:30:00.000+00:00", "23:59:59.999+00:00")
 def asked(id, *, corpus="support", routes=("bm25",), status="done", created="2026-11-20T10:00:00.000+00:00"):
     results = tuple(RouteResult(route, route, "ok", 1.0) for route in routes)
     return Run(id, created, Query(f"question {id}"), corpus, "f", {}, results, status=status)
-
-
-@pytest.fixture
-def store(store_place):
-    store = Store(store_place)
-    yield store
-    store.close()
 
 
 @pytest.fixture(scope="module")
@@ -118,91 +108,12 @@ def test_what_is_offered_is_what_would_be_found(crowd):
     )
 
 
-def test_nothing_is_offered_of_nothing(store):
+def test_a_search_and_filters_hold_together_and_nothing_is_offered_of_what_is_gone(store):
     assert store.choices() == Choices((), (), (), (), "", "")
-    assert (store.ids(), store.count(tag="x")) == ([], 0)
-
-
-def test_what_only_a_deleted_run_has_is_not_offered(store):
-    store.save(asked("a", corpus="one", routes=("bm25",)))
-    store.save(asked("b", corpus="two", routes=("dense",), created="2026-11-22"))
-    store.tag("b", ["gone"])
-    store.delete("b")
-    assert store.choices() == Choices(("one",), ("bm25",), (), ("done",), "2026-11-20", "2026-11-20")
-
-
-def test_a_search_and_filters_hold_together(store):
     store.save(asked("a", routes=("bm25", "dense")))
     store.save(asked("zz", routes=("dense",)))
     assert store.ids("question", route="bm25") == ["a"]
     assert store.ids("question zz", route="bm25") == []
-
-
-def large(store, count):
-    """`count` runs of 12 of 24 routes with settings as long as real ones, written by SQL."""
-    names = [f"route{n:02}" for n in range(24)]
-    routes = [json.dumps(names[first : first + 12]) for first in range(13)]
-    long, passages = json.dumps({"s": "x" * 400}), json.dumps(list(range(200)))
-
-    def work(connection):
-        connection.execute("INSERT INTO texts VALUES (x'00', 'How do I return a parcel?')")
-        connection.executemany(
-            "INSERT INTO runs (id, created, corpus, fingerprint, question, history, settings, status, "
-            "wall_ms, routes, passages, tags) VALUES (?, ?, ?, 'f', x'00', '[]', ?, ?, 1.0, ?, ?, ?)",
-            (
-                (
-                    f"{n:08}",
-                    f"2026-{1 + n // 1000:02}-{1 + n % 28:02}T{n:08}",
-                    f"c{n % 20}",
-                    long,
-                    "done" if n % 40 else "cancelled",
-                    routes[n % 13],
-                    passages,
-                    json.dumps([] if n % 3 else ["demo", f"t{n % 200}"]),
-                )
-                for n in range(count)
-            ),
-        )
-        connection.execute(
-            "INSERT INTO results (run, route, nth, title, status, ms, start_ms, wall_ms, hits, "
-            "citations, abstained, parameters, recorded, spans) "
-            "SELECT number, value, 0, '', 'ok', 1.0, 0, 0, ?, '[]', 'false', '{}', '{}', ? "
-            "FROM runs, json_each(routes)",
-            ("h" * 200, "s" * 400),
-        )
-
-    store.write(work, durable=False)
-
-
-@pytest.mark.slow
-def test_every_filter_of_10_000_runs_answers_in_a_moment(tmp_path):
-    """Some 5 ms of the processor here; the limit is a hundred times that, as it may be busy and slow."""
-    store = Store(tmp_path / "large.sqlite")
-    large(store, 10_000)
-    for only in (
-        {},
-        {"route": "route03"},
-        {"route": "no such"},
-        {"tag": "t3"},
-        {"tag": "no such"},
-        {"status": "cancelled"},
-        {"status": "interrupted"},
-        {"since": date(2026, 3, 1), "until": date(2026, 3, 31)},
-        {"corpus": "c7", "route": "route03", "tag": "demo", "status": "done", "since": date(2026, 2, 1)},
-    ):
-        assert seconds(lambda: store.sessions(limit=51, **only)) < 0.5, only  # noqa: B023
-        assert seconds(lambda: store.count(**only)) < 0.5, only  # noqa: B023
-    assert seconds(store.choices) < 0.5
-    assert len(store.choices().routes) == 24
-    assert store.count(tag="demo") == 3334
-    store.close()
-
-
-def seconds(work):
-    """The median of the processor seconds that `work` takes."""
-    taken = []
-    for _ in range(5):
-        began = time.process_time()
-        work()
-        taken.append(time.process_time() - began)
-    return statistics.median(taken)
+    for id in ("a", "zz"):
+        store.delete(id)
+    assert (store.ids(), store.choices()) == ([], Choices((), (), (), (), "", ""))

@@ -32,13 +32,6 @@ entries = st.builds(
 )
 
 
-@pytest.fixture
-def store(store_place):
-    store = Store(store_place)
-    yield store
-    store.close()
-
-
 def test_a_playlist_keeps_its_entries_in_order_and_is_replaced_whole(store):
     two = PlaylistEntry("And the other one?", "support")
     assert store.playlists() == ()
@@ -61,19 +54,6 @@ def test_a_playlist_keeps_its_entries_in_order_and_is_replaced_whole(store):
 def test_any_entry_is_read_as_it_was_written(given):
     assert clean_entries(given) == tuple(given)
     assert [from_document(to_document(entry)) for entry in given] == given
-
-
-def test_odd_text_is_kept(store):
-    odd = replace(ONE, question="caf\u00e9 \ud83d \x00", note="\ud800")
-    store.save_playlist("\ud83d x", [odd])
-    (found,) = store.playlists()
-    assert (found.name, found.entries) == ("\ud83d x", (odd,))
-
-
-@pytest.mark.parametrize("name", ["", " \n ", "x" * 65, None, 3])
-def test_a_name_is_checked_as_tags_are(store, name):
-    with pytest.raises(BadInput, match="1 to 64 characters"):
-        store.save_playlist(name, [])
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import sqlite3
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 
@@ -72,32 +73,23 @@ def put_in(id):
 
 def together(writer, orders, runs=()):
     """Have all of these done in one batch: they are queued while the thread is held up by another one."""
-    began, go, results = threading.Event(), threading.Event(), {}
+    began, go, asked = threading.Event(), threading.Event(), []
 
     def hold(_):
         began.set()
         assert go.wait(60)
 
-    def ask(nth, work, durable):
-        try:
-            results[nth] = writer.do(work, durable=durable)
-        except Exception as error:  # noqa: BLE001 - looked at by the test
-            results[nth] = error
-
-    threads = [threading.Thread(target=lambda: writer.do(hold, durable=False))]
-    threads[0].start()
-    assert began.wait(60)
-    for run in runs:
-        writer.put(run)
-    for nth, (work, durable) in enumerate(orders):
-        threads.append(threading.Thread(target=ask, args=(nth, work, durable)))
-        threads[-1].start()
-        with writer._changed:  # each in its place
-            assert writer._changed.wait_for(lambda: len(writer._orders) > nth, 60)  # noqa: B023
-    go.set()
-    for thread in threads:
-        thread.join()
-    return [results[nth] for nth in range(len(orders))]
+    with ThreadPoolExecutor(len(orders) + 1) as pool:
+        pool.submit(writer.do, hold, durable=False)
+        assert began.wait(60)
+        for run in runs:
+            writer.put(run)
+        for work, durable in orders:
+            asked.append(pool.submit(writer.do, work, durable=durable))
+            with writer._changed:  # each in its place
+                assert writer._changed.wait_for(lambda: len(writer._orders) >= len(asked), 60)
+        go.set()
+    return [one.exception() or one.result() for one in asked]
 
 
 @pytest.mark.parametrize(
@@ -116,15 +108,15 @@ def test_runs_alone_do_not_wait_for_the_disk_and_an_order_is_durable_unless_it_s
     writer.put(RUN)
     writer.settle(60)
     writer.do(put_in("b"))
-    assert [one for one in said if one.startswith("PRAGMA")] == [
-        "PRAGMA synchronous = NORMAL",
-        "PRAGMA synchronous = FULL",
-    ]
-
-
-def test_an_order_comes_after_the_runs_queued_before_it(writer):
+    modes = [one.rpartition(" ")[2] for one in said if one.startswith("PRAGMA")]
+    assert modes == ["NORMAL", "FULL"]
     count = lambda connection: connection.execute("SELECT count(*) FROM kept").fetchone()[0]  # noqa: E731
-    assert together(writer, [(count, False)], [replace(RUN, id=id) for id in "abc"]) == [3]
+    states = [replace(RUN, id=id, wall_ms=ms) for ms in (1.0, 2.0) for id in "xyz"]
+    assert together(writer, [(count, False)], states) == [5], "an order comes after the runs before it"
+    written = [one for one in said if one.startswith("INSERT OR REPLACE")][1:]
+    assert written == [f"INSERT OR REPLACE INTO kept VALUES ('{id}', 2.0)" for id in "xyz"], (
+        "the newest alone"
+    )
 
 
 def test_what_an_order_raises_undoes_its_own_changes_and_no_others(writer, rows, tmp_path):
@@ -198,14 +190,6 @@ def test_a_state_put_while_an_older_one_is_written_is_written_next(writer, rows,
     assert kept(tmp_path) == {"a": 7.0}
 
 
-def test_of_states_that_wait_only_the_newest_is_written(writer, said):
-    together(writer, [], [replace(RUN, wall_ms=float(ms)) for ms in range(5)])
-    writer.settle(60)
-    assert [one for one in said if one.startswith("INSERT OR REPLACE")] == [
-        "INSERT OR REPLACE INTO kept VALUES ('a', 4.0)"
-    ]
-
-
 def test_runs_kept_in_memory_are_bounded_the_oldest_goes_and_the_loss_is_told(writer, rows, monkeypatch):
     monkeypatch.setattr(module, "MAX_WAITING_RUNS", 1)
     rows.wrong = {id: OSError("full") for id in "abc"}
@@ -215,7 +199,9 @@ def test_runs_kept_in_memory_are_bounded_the_oldest_goes_and_the_loss_is_told(wr
     assert writer.warnings()[1:] == ["2 runs could not be stored and are lost"]
 
 
-def test_closed_it_has_written_all_and_a_later_write_begins_again(writer, rows, tmp_path):
+def test_closed_it_has_written_all_or_says_what_not_and_a_later_write_begins_again(
+    writer, rows, tmp_path, caplog
+):
     rows.held = RUN
     writer.put(RUN)
     assert rows.begun.wait(60)
@@ -226,7 +212,12 @@ def test_closed_it_has_written_all_and_a_later_write_begins_again(writer, rows, 
     assert kept(tmp_path) == {"a": 0.0, "b": 0.0}
     assert writer.do(put_in("x")) == 3
     assert writer._thread.is_alive()
+    rows.wrong = {"a": OSError("full")}
+    writer.put(replace(RUN))
+    writer.settle(60)
     writer.close()
+    assert writer._thread is None
+    assert "runs that are not stored: a; sessions cannot be stored in" in caplog.text
 
 
 def test_one_trouble_is_logged_once_and_another_one_again(writer, rows, caplog):
@@ -239,39 +230,27 @@ def test_one_trouble_is_logged_once_and_another_one_again(writer, rows, caplog):
     assert told == ["full", "gone"]
 
 
-def test_closed_in_trouble_it_ends_without_the_runs_and_says_which(writer, rows, caplog):
-    rows.wrong = {"a": OSError("full")}
-    writer.put(RUN)
-    writer.settle(60)
-    writer.close()
-    assert writer._thread is None
-    assert "runs that are not stored: a; sessions cannot be stored in" in caplog.text
-
-
-def test_a_failed_batch_is_tried_again_after_a_pause_that_grows_to_a_bound(tmp_path, rows, monkeypatch):
+def test_a_failed_batch_is_tried_again_after_a_pause_that_grows_to_a_bound(writer, monkeypatch, tmp_path):
     monkeypatch.setattr(module, "RETRY_S", (0.001, 0.004))
     pauses, tried = [], threading.Event()
+    connect, wait_for = writer._connect, writer._changed.wait_for
 
-    def connect(path):
+    def refuse(path):
         if len(pauses) < 6:
             raise OSError("not there")
-        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        connection.execute("CREATE TABLE kept (id TEXT PRIMARY KEY, ms REAL)")
         tried.set()
-        return connection
-
-    made = StoreWriter(tmp_path / "a.sqlite", connect, rows)
-    wait_for = made._changed.wait_for
+        return connect(path)
 
     def waited(check, timeout=None):
         if threading.current_thread().name == "store-writer" and timeout is not None:
             pauses.append(timeout)
         return wait_for(check, timeout)
 
-    monkeypatch.setattr(made._changed, "wait_for", waited)
-    made.put(RUN)
+    monkeypatch.setattr(writer, "_connect", refuse)
+    monkeypatch.setattr(writer._changed, "wait_for", waited)
+    writer.put(RUN)
     assert tried.wait(60)
-    made.close()
+    writer.close()
     assert pauses[:6] == [0.001, 0.002, 0.004, 0.004, 0.004, 0.004]
     assert kept(tmp_path) == {"a": 0.0}
 

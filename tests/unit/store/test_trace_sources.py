@@ -1,11 +1,9 @@
 """Exports of other tools become runs: LangSmith, Langfuse, MLflow, OpenLLMetry, Phoenix as parquet."""
 
-from __future__ import annotations
-
-import copy
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -43,26 +41,22 @@ class Document:
         return f"page_content={self.page_content!r} metadata={self.metadata!r}"
 
 
-def plain(text, source):
-    return {"page_content": text, "metadata": {"source": source}, "type": "Document"}
+def each(made):
+    """What `made` gives of each of two passages and its source."""
+    return [made(text, source) for text, source in ((FERRY, "ferry.md"), (LOST, "lost.md"))]
 
 
-PAIR = [plain(FERRY, "ferry.md"), plain(LOST, "lost.md")]
-PRINTED = [Document(one["page_content"], one["metadata"]) for one in PAIR]
-CONSTRUCTED = [
-    {
-        "lc": 1,
-        "type": "constructor",
-        "id": ["langchain", "schema", "document", "Document"],
-        "kwargs": {"page_content": one["page_content"], "metadata": one["metadata"]},
-    }
-    for one in PAIR
-]
+PAIR = each(lambda text, source: {"page_content": text, "metadata": {"source": source}, "type": "Document"})
+PRINTED = each(lambda text, source: Document(text, {"source": source}))
+CLASS = {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "document", "Document"]}
+CONSTRUCTED = each(
+    lambda text, source: {**CLASS, "kwargs": {"page_content": text, "metadata": {"source": source}}}
+)
 SERIALISED = {
     "dicts": PAIR,
     "under documents": {"documents": PAIR},
     "wrapped twice": {"outputs": {"output": {"documents": PAIR}}},
-    "in javascript": [{"pageContent": one["page_content"], "metadata": one["metadata"]} for one in PAIR],
+    "in javascript": each(lambda text, source: {"pageContent": text, "metadata": {"source": source}}),
     "constructors": CONSTRUCTED,
     "as JSON": json.dumps(PAIR),
     "with scores": [[one, 0.5] for one in PAIR],
@@ -71,43 +65,23 @@ SERIALISED = {
     "printed with scores": repr([(one, 0.5) for one in PRINTED]),
     "artifact of a tool": {"type": "tool", "content": "Source: ...", "artifact": PAIR},
     "a chain's context": {"question": ASKED, "context": PAIR, "answer": ANSWER},
-    "LlamaIndex": [
-        {
-            "node": {
-                "id_": "n",
-                "text": one["page_content"],
-                "metadata": {"file_name": one["metadata"]["source"]},
-            },
+    "LlamaIndex": each(
+        lambda text, source: {
+            "node": {"id_": "n", "text": text, "metadata": {"file_name": source}},
             "score": 0.5,
         }
-        for one in PAIR
-    ],
+    ),
     "Haystack": {
         "retriever": {},
-        "documents": [
-            {"id": "h", "content": one["page_content"], "meta": one["metadata"], "score": 0.5} for one in PAIR
-        ],
+        "documents": each(lambda text, source: {"id": "h", "content": text, "meta": {"source": source}}),
     },
-    "Chroma": {
-        "ids": [["ferry.md", "lost.md"]],
-        "documents": [[FERRY, LOST]],
-        "distances": [[0.1, 0.3]],
-        "metadatas": [[None, None]],
-    },
+    "Chroma": {"ids": [["ferry.md", "lost.md"]], "documents": [[FERRY, LOST]], "metadatas": [[None, None]]},
     "Pinecone": {
-        "matches": [
-            {"id": one["metadata"]["source"], "score": 0.5, "metadata": {"text": one["page_content"]}}
-            for one in PAIR
-        ]
+        "matches": each(lambda text, source: {"id": source, "score": 0.5, "metadata": {"text": text}})
     },
     "Qdrant": {"points": [{"id": 7, "score": 0.5, "payload": one} for one in PAIR]},
     "Elasticsearch": {
-        "hits": {
-            "hits": [
-                {"_id": one["metadata"]["source"], "_score": 3.0, "_source": {"text": one["page_content"]}}
-                for one in PAIR
-            ]
-        }
+        "hits": {"hits": each(lambda text, source: {"_id": source, "_score": 3.0, "_source": {"text": text}})}
     },
 }
 NO_DOCUMENTS = (
@@ -159,147 +133,84 @@ def test_any_value_has_documents_or_none(value):
 
 def langsmith(documents, **more):
     root, below = (f"{n}1111111-1111-4111-8111-111111111111" for n in (1, 2))
+    asked = {"trace_id": root, "inputs": {"query": ASKED}}
+    at = "2026-03-02T08:00:0"
+    chain = {"id": root, "name": "RAG", "run_type": "chain", "parent_run_id": None, "error": None}
+    search = {"id": below, "name": "VectorStoreRetriever", "run_type": "retriever", "parent_run_id": root}
+    times = {"start_time": f"{at}0", "end_time": f"{at}2", "dotted_order": f"20260302T080000000000Z{root}"}
     return [
-        {
-            "id": root,
-            "trace_id": root,
-            "dotted_order": f"20260302T080000000000Z{root}",
-            "name": "RAG",
-            "run_type": "chain",
-            "start_time": "2026-03-02T08:00:00",
-            "end_time": "2026-03-02T08:00:02",
-            "parent_run_id": None,
-            "inputs": {"query": ASKED},
-            "outputs": {"result": ANSWER},
-            "error": None,
-            **more,
-        },
-        {
-            "id": below,
-            "trace_id": root,
-            "name": "VectorStoreRetriever",
-            "run_type": "retriever",
-            "start_time": "2026-03-02T08:00:00.100000",
-            "end_time": "2026-03-02T08:00:01",
-            "parent_run_id": root,
-            "inputs": {"query": ASKED},
-            "outputs": documents,
-        },
+        {**asked, **chain, **times, "outputs": {"result": ANSWER}, **more},
+        {**asked, **search, "start_time": f"{at}0.100000", "end_time": f"{at}1", "outputs": documents},
     ]
 
 
-def langfuse(documents, kind="SPAN", **more):
+def observation(id, kind, name, start, end, parent, output):
     return {
-        "id": "t",
-        "name": "RAG",
-        "timestamp": AT.format(0),
-        "input": json.dumps({"query": ASKED}),
-        "output": json.dumps({"result": ANSWER}),
-        "observations": [
-            {
-                "id": "a",
-                "traceId": "t",
-                "type": "CHAIN",
-                "name": "RAG",
-                "startTime": AT.format(0),
-                "endTime": AT.format(3),
-                "parentObservationId": None,
-                "input": {"query": ASKED},
-                "output": ANSWER,
-            },
-            {
-                "id": "b",
-                "traceId": "t",
-                "type": kind,
-                "name": "search",
-                "startTime": AT.format(1),
-                "endTime": AT.format(2),
-                "parentObservationId": "a",
-                "input": {"query": ASKED},
-                "output": documents,
-            },
-        ],
-        **more,
+        "id": id,
+        "traceId": "t",
+        "type": kind,
+        "name": name,
+        "startTime": AT.format(start),
+        "endTime": AT.format(end),
+        "parentObservationId": parent,
+        "input": {"query": ASKED},
+        "output": output,
     }
+
+
+def langfuse(documents, kind="SPAN", **more):
+    chain = observation("a", "CHAIN", "RAG", 0, 3, None, ANSWER)
+    search = observation("b", kind, "search", 1, 2, "a", documents)
+    asked = {"input": json.dumps({"query": ASKED}), "output": json.dumps({"result": ANSWER})}
+    trace = {"id": "t", "name": "RAG", "timestamp": AT.format(0)}
+    return {**trace, **asked, "observations": [chain, search], **more}
 
 
 def snake(value):
-    names = {
-        "traceId": "trace_id",
-        "startTime": "start_time",
-        "endTime": "end_time",
-        "parentObservationId": "parent_observation_id",
-    }
     if isinstance(value, list):
         return [snake(one) for one in value]
-    return {names.get(k, k): snake(v) for k, v in value.items()} if isinstance(value, dict) else value
+    if not isinstance(value, dict):
+        return value
+    return {re.sub("([A-Z])", lambda found: f"_{found[1].lower()}", k): snake(v) for k, v in value.items()}
 
 
 def batch(trace):
     """The same as a Langfuse SDK sends it."""
     whole = {k: v for k, v in trace.items() if k not in ("observations", "scores")}
     inside = [{k: v for k, v in one.items() if k not in ("type", "output")} for one in trace["observations"]]
-    return {
-        "batch": [
-            {"type": "trace-create", "body": whole},
-            *({"type": "span-create", "body": one} for one in inside),
-            *(
-                {"type": "span-update", "body": {"id": one["id"], "output": one["output"]}}
-                for one in trace["observations"]
-            ),
-            *({"type": "score-create", "body": {"traceId": "t", **one}} for one in trace.get("scores", ())),
-        ]
-    }
+    later = [{"id": one["id"], "output": one["output"]} for one in trace["observations"]]
+    scores = [{"traceId": "t", **one} for one in trace.get("scores", ())]
+    bodies = {"trace-create": [whole], "span-create": inside, "span-update": later, "score-create": scores}
+    return {"batch": [{"type": kind, "body": one} for kind, some in bodies.items() for one in some]}
 
 
 def mlflow(documents, version=2):
     def span(id, parent, name, kind, output, start, end):
-        attributes = {
-            "mlflow.spanType": json.dumps(kind),
-            "mlflow.spanInputs": json.dumps({"query": ASKED}),
-            "mlflow.spanOutputs": json.dumps(output),
-        }
+        told = {"spanType": kind, "spanInputs": {"query": ASKED}, "spanOutputs": output}
+        attributes = {f"mlflow.{key}": json.dumps(value) for key, value in told.items()}
         if version == 2:
-            return {
-                "name": name,
-                "context": {"span_id": id, "trace_id": "0xab"},
-                "parent_id": parent,
-                "start_time": start,
-                "end_time": end,
-                "status_code": "OK",
-                "attributes": attributes,
-            }
-        return {
-            "name": name,
+            own = {"context": {"span_id": id, "trace_id": "0xab"}, "parent_id": parent, "status_code": "OK"}
+            return {**own, "name": name, "start_time": start, "end_time": end, "attributes": attributes}
+        own = {
             "span_id": id,
             "trace_id": "q80=",
             "parent_span_id": parent,
-            "start_time_unix_nano": start,
-            "end_time_unix_nano": end,
             "status": {"code": "STATUS_CODE_OK"},
-            "attributes": attributes,
         }
+        times = {"start_time_unix_nano": start, "end_time_unix_nano": end}
+        return {**own, **times, "name": name, "attributes": attributes}
 
     begun = 1772438400 * 10**9
-    return {
-        "info": {
-            "trace_id" if version == 3 else "request_id": "tr-1",
-            "assessments": [
-                {
-                    "assessment_name": "correctness",
-                    "feedback": {"value": False},
-                    "rationale": "It left at five.",
-                    "source": {"source_type": "HUMAN", "source_id": "ann"},
-                },
-            ],
-        },
-        "data": {
-            "spans": [
-                span("0x1", None, "RAG", "CHAIN", ANSWER, begun, begun + 10**9),
-                span("0x2", "0x1", "search", "RETRIEVER", documents, begun + 10**6, begun + 10**8),
-            ]
-        },
+    root = span("0x1", None, "RAG", "CHAIN", ANSWER, begun, begun + 10**9)
+    search = span("0x2", "0x1", "search", "RETRIEVER", documents, begun + 10**6, begun + 10**8)
+    judged = {
+        "assessment_name": "correctness",
+        "feedback": {"value": False},
+        "rationale": "It left at five.",
+        "source": {"source_type": "HUMAN", "source_id": "ann"},
     }
+    info = {"trace_id" if version == 3 else "request_id": "tr-1", "assessments": [judged]}
+    return {"info": info, "data": {"spans": [root, search]}}
 
 
 def attributes(values):
@@ -313,45 +224,32 @@ def traceloop(documents=None, events=()):
     """OpenLLMetry's spans: a workflow, a task below it with its output, and the vector store below that."""
 
     def span(id, parent, name, values, start, events=()):
-        return {
+        own = {
             "traceId": "ab" * 16,
             "spanId": id * 8,
             "parentSpanId": parent * 8,
             "name": name,
             "events": events,
+        }
+        times = {
             "startTimeUnixNano": str(1772438400 * 10**9 + start),
-            "attributes": attributes(values),
             "endTimeUnixNano": str(1772438401 * 10**9 - start),
         }
+        return {**own, **times, "attributes": attributes(values)}
 
-    task = {"traceloop.span.kind": "task", "traceloop.entity.input": json.dumps({"query": ASKED})}
-    if documents is not None:
-        task["traceloop.entity.output"] = json.dumps(documents)
-    return {
-        "resourceSpans": [
-            {
-                "scopeSpans": [
-                    {
-                        "spans": [
-                            span(
-                                "11",
-                                "",
-                                "RAG.workflow",
-                                {
-                                    "traceloop.span.kind": "workflow",
-                                    "traceloop.entity.input": json.dumps({"inputs": {"query": ASKED}}),
-                                    "traceloop.entity.output": json.dumps({"outputs": {"result": ANSWER}}),
-                                },
-                                0,
-                            ),
-                            span("22", "11", "search.task", task, 10),
-                            span("33", "22", "chroma.query", {"db.system": "chroma"}, 20, list(events)),
-                        ]
-                    }
-                ]
-            }
-        ]
-    }
+    def entity(kind, asked, output):
+        told = {"input": json.dumps(asked)} | ({} if output is None else {"output": json.dumps(output)})
+        return {"traceloop.span.kind": kind} | {
+            f"traceloop.entity.{key}": value for key, value in told.items()
+        }
+
+    flow = entity("workflow", {"inputs": {"query": ASKED}}, {"outputs": {"result": ANSWER}})
+    spans = [
+        span("11", "", "RAG.workflow", flow, 0),
+        span("22", "11", "search.task", entity("task", {"query": ASKED}, documents), 10),
+        span("33", "22", "chroma.query", {"db.system": "chroma"}, 20, list(events)),
+    ]
+    return {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}
 
 
 EVENTS = [
@@ -359,28 +257,27 @@ EVENTS = [
     *(
         {
             "name": "db.query.result",
-            "attributes": attributes(
-                {
-                    "db.query.result.id": one["metadata"]["source"],
-                    "db.query.result.document": one["page_content"],
-                    "db.query.result.distance": 0.1 + at,
-                    "db.query.result.metadata": json.dumps(one["metadata"]),
-                }
-            ),
+            "attributes": attributes({f"db.query.result.{k}": v for k, v in one.items()}),
         }
-        for at, one in enumerate(PAIR)
+        for one in each(
+            lambda text, source: {
+                "id": source,
+                "document": text,
+                "distance": 0.1,
+                "metadata": json.dumps({"source": source}),
+            }
+        )
     ),
 ]
 
 
-def printed_spans():
-    """Spans as OpenTelemetry's console exporter prints them, over many lines, one behind the other."""
+def test_spans_printed_over_many_lines():
+    """As OpenTelemetry's console exporter prints them, one behind the other."""
     spans = traceloop({"documents": PAIR})["resourceSpans"][0]["scopeSpans"][0]["spans"]
-    found = [
+    printed = [
         {
             "name": one["name"],
             "context": {"trace_id": "0xab", "span_id": one["spanId"], "trace_state": "[]"},
-            "kind": "SpanKind.INTERNAL",
             "parent_id": one["parentSpanId"] or None,
             "start_time": AT.format(at),
             "end_time": AT.format(5 - at),
@@ -390,7 +287,9 @@ def printed_spans():
         }
         for at, one in enumerate(spans)
     ]
-    return "\n".join(json.dumps(one, indent=4) for one in found)
+    run, _ = run_of("\n".join(json.dumps(one, indent=4) for one in printed).encode())
+    assert run.settings["service"] == "harbour-rag"
+    assert [hit.passage.id for hit in run.results[0].hits] == ["ferry.md:0", "lost.md:0"]
 
 
 EXPORTS = {
@@ -398,13 +297,7 @@ EXPORTS = {
     "LangSmith constructors": langsmith({"output": CONSTRUCTED}),
     "LangSmith nested": {
         **langsmith(PAIR)[0],
-        "child_runs": [
-            {
-                k: v
-                for k, v in langsmith({"documents": PAIR})[1].items()
-                if k not in ("trace_id", "parent_run_id")
-            }
-        ],
+        "child_runs": [{**langsmith({"documents": PAIR})[1], "trace_id": None, "parent_run_id": None}],
     },
     "LangSmith tool": [langsmith([])[0], {**langsmith(PAIR)[1], "run_type": "tool"}],
     "LangSmith page of the API": {"runs": langsmith({"documents": PAIR})},
@@ -432,35 +325,28 @@ def run_of(data, name="x.json"):
     return run, found
 
 
-@pytest.mark.parametrize("lines", [False, True])
 @pytest.mark.parametrize("name", EXPORTS)
-def test_a_trace_of_each_tool_is_a_run(name, lines):
+def test_a_trace_of_each_tool_is_a_run(name):
     export = EXPORTS[name]
-    if lines:
-        export = export if isinstance(export, list) else [export]
-        data = "\n".join(map(json.dumps, export)).encode()
-    else:
-        data = json.dumps(export).encode()
-    run, found = run_of(data)
-    (result,) = run.results
-    assert run.query.text == ASKED
-    assert [hit.passage.id for hit in result.hits] == ["ferry.md:0", "lost.md:0"]
-    assert all(found.rules)
-    assert result.answer == ANSWER
-    assert run.created.startswith("2026-03-02T08:00:00")
+    lines = "\n".join(map(json.dumps, export if isinstance(export, list) else [export]))
+    for data in (json.dumps(export), lines):
+        run, found = run_of(data.encode())
+        (result,) = run.results
+        assert run.query.text == ASKED
+        assert [hit.passage.id for hit in result.hits] == ["ferry.md:0", "lost.md:0"]
+        assert all(found.rules)
+        assert result.answer == ANSWER
+        assert run.created.startswith("2026-03-02T08:00:00")
 
 
-def test_spans_printed_over_many_lines():
-    run, _ = run_of(printed_spans().encode())
-    assert run.settings["service"] == "harbour-rag"
-    assert [hit.passage.id for hit in run.results[0].hits] == ["ferry.md:0", "lost.md:0"]
-
-
-def test_a_list_that_was_cut_keeps_its_whole_entries():
+def test_what_was_cut_keeps_its_whole_entries():
     data = json.dumps([*langsmith({"documents": PAIR}), *langsmith({"documents": PAIR}, id="x")], indent=1)
-    read_ = read(data[: len(data) * 3 // 4].encode(), "runs.json")
-    assert [len(trace.spans) for trace in read_.traces] == [3], "of four, the last one cut"
-    assert read_.skipped["entries that are not whole JSON"] == 1
+    found = read(data[: len(data) * 3 // 4].encode(), "runs.json")
+    assert [len(trace.spans) for trace in found.traces] == [3], "of four, the last one cut"
+    assert found.skipped["entries that are not whole JSON"] == 1
+    good = json.dumps(traceloop({"documents": PAIR}))
+    found = read(f"{good}\n\n{good[:90]}".encode(), "collector.json")
+    assert (len(found.traces), dict(found.skipped)) == (1, {"lines that are not JSON": 1})
 
 
 def test_a_trace_of_langfuse_without_observations_has_what_it_returned():
@@ -469,50 +355,50 @@ def test_a_trace_of_langfuse_without_observations_has_what_it_returned():
     assert len(run.results[0].hits) == 2
 
 
-def test_a_data_frame_by_columns():
-    file = Path(__file__).parents[2] / "fixtures" / "traces" / "phoenix-20.26-dataframe.jsonl"
-    rows = [json.loads(line) for line in file.read_text().splitlines()]
-    frame = {name: {str(at): row.get(name) for at, row in enumerate(rows)} for name in rows[0]}
-    assert len(read(json.dumps(frame).encode(), "p.json").traces) == len(read(file.read_bytes(), "p").traces)
-
-
-def test_a_bulk_export_as_parquet():
-    rows = [
-        {k: json.dumps(v) if isinstance(v, dict) else v for k, v in one.items()}
-        for one in langsmith({"documents": PAIR})
-    ]
-    run, _ = run_of(parquet(rows), "runs.parquet")
-    assert [hit.passage.id for hit in run.results[0].hits] == ["ferry.md:0", "lost.md:0"]
-
-
-def test_a_data_frame_of_phoenix_as_parquet():
-    file = Path(__file__).parents[2] / "fixtures" / "traces" / "phoenix-20.26-dataframe.jsonl"
-    rows = [json.loads(line) for line in file.read_text().splitlines()]
-    names = dict.fromkeys(name for row in rows for name in row)
-    whole = [{name: row.get(name) for name in names} for row in rows]
-    kept = [name for name in names if any(row[name] not in (None, {}, []) for row in whole)]
-    data = parquet([{name: row[name] for name in kept} for row in whole])
-    theirs = imported(read(data, "p.parquet").traces, HARBOUR, "theirs").runs
-    ours = imported(read(file.read_bytes(), "p.jsonl").traces, HARBOUR, "theirs").runs
-    assert [(one.id, one.query) for one in theirs] == [(one.id, one.query) for one in ours] != []
-
-
 def parquet(rows):
     out = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(rows), out)
     return out.getvalue()
 
 
-def test_what_is_no_parquet_is_named():
+def as_csv(rows):
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(dict.fromkeys(key for row in rows for key in row)))
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue().encode()
+
+
+@pytest.mark.parametrize(("write", "name"), [(parquet, "x.parquet"), (as_csv, "x.csv")])
+@pytest.mark.parametrize("rows", [langsmith({"documents": PAIR}), langfuse(PAIR)["observations"]])
+def test_a_table_with_json_in_its_cells(write, name, rows):
+    """A row an observation: bulk exports, and what pages of other tools offer for download."""
+    flat = [{k: json.dumps(v) if isinstance(v, dict | list) else v for k, v in row.items()} for row in rows]
+    run, _ = run_of(write(flat), name)
+    assert [hit.passage.id for hit in run.results[0].hits] == ["ferry.md:0", "lost.md:0"]
+
+
+def test_a_data_frame_of_phoenix_as_parquet_and_by_columns():
+    file = Path(__file__).parents[2] / "fixtures" / "traces" / "phoenix-20.26-dataframe.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    names = dict.fromkeys(name for row in rows for name in row)
+    kept = [name for name in names if any(row.get(name) not in (None, {}, []) for row in rows)]
+    table = parquet([{name: row.get(name) for name in kept} for row in rows])
+    by_columns = json.dumps(
+        {name: {str(at): row.get(name) for at, row in enumerate(rows)} for name in rows[0]}
+    )
+    ours, *theirs = (
+        [(one.id, one.query) for one in imported(read(data, name).traces, HARBOUR, "theirs").runs]
+        for data, name in (
+            (file.read_bytes(), "p.jsonl"),
+            (table, "p.parquet"),
+            (by_columns.encode(), "p.json"),
+        )
+    )
+    assert theirs == [ours, ours]
+    assert ours
     with pytest.raises(BadInput, match=r"x\.parquet"):
         read(b"PAR1" + b"\0" * 40, "x.parquet")
-
-
-def test_a_line_that_was_cut_is_counted_and_the_others_kept():
-    good = json.dumps(traceloop({"documents": PAIR}))
-    read_ = read(f"{good}\n\n{good[:90]}".encode(), "collector.json")
-    assert len(read_.traces) == 1
-    assert dict(read_.skipped) == {"lines that are not JSON": 1}
 
 
 def test_a_step_above_a_search_has_no_list_of_its_own():
@@ -530,6 +416,14 @@ SCORES = [
 ]
 
 
+JUDGED = {
+    "gen_ai.evaluation.name": "Relevance",
+    "gen_ai.evaluation.score.value": 0.1,
+    "gen_ai.evaluation.explanation": "Another ferry.",
+}
+EVALUATED = [{"name": "gen_ai.evaluation.result", "attributes": attributes(JUDGED)}]
+
+
 @pytest.mark.parametrize(
     ("export", "of", "whos"),
     [
@@ -537,30 +431,12 @@ SCORES = [
         (batch(langfuse(PAIR, scores=SCORES)), 4, {"Langfuse: API", "Langfuse: ANNOTATION"}),
         (langsmith(PAIR, feedback_stats={"thumbs": {"n": 1, "avg": 0.0}}), 1, {"LangSmith: thumbs"}),
         (mlflow(PAIR), 1, {"MLflow: ann"}),
-        (
-            traceloop(
-                {"documents": PAIR},
-                [
-                    {
-                        "name": "gen_ai.evaluation.result",
-                        "attributes": attributes(
-                            {
-                                "gen_ai.evaluation.name": "Relevance",
-                                "gen_ai.evaluation.score.value": 0.1,
-                                "gen_ai.evaluation.explanation": "Another ferry.",
-                            }
-                        ),
-                    }
-                ],
-            ),
-            1,
-            {"OpenTelemetry: Relevance"},
-        ),
+        (traceloop({"documents": PAIR}, EVALUATED), 1, {"OpenTelemetry: Relevance"}),
     ],
 )
 def test_bad_scores_are_complaints_with_their_source(tmp_path, export, of, whos):
     store = Store(tmp_path / "runs.sqlite3")
-    _, found = run_of(json.dumps(copy.deepcopy(export)).encode())
+    _, found = run_of(json.dumps(export).encode())
     store.add_runs(found.runs)
     kept = run_labels.from_traces(store, found.feedback)
     assert (kept.added, kept.of) == (len(whos), of)
@@ -585,18 +461,3 @@ def test_bad_scores_are_complaints_with_their_source(tmp_path, export, of, whos)
 )
 def test_what_is_bad(score, bad):
     assert run_labels.negative(feedback_of("tool", *score)) is bad
-
-
-def test_a_table_exported_as_csv():
-    """What pages of other tools offer for download: a row an observation, values as JSON in its cells."""
-    rows = langfuse([{"page_content": FERRY}])["observations"]
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(dict.fromkeys(key for row in rows for key in row)))
-    writer.writeheader()
-    for row in rows:
-        writer.writerow(
-            {key: json.dumps(cell) if isinstance(cell, dict | list) else cell for key, cell in row.items()}
-        )
-    found = imported(read(out.getvalue().encode(), "x.csv").traces, HARBOUR, "theirs")
-    (run,) = found.runs
-    assert [hit.passage.id for hit in run.results[0].hits] == ["ferry.md:0"]

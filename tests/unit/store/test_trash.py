@@ -1,7 +1,5 @@
 """Every deletion can be undone for a while; afterwards nothing of it is left in the file."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 
