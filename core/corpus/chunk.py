@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, cast
+from importlib import import_module
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Literal, cast
 
 from core.corpus import endings
 from core.corpus.types import Document, Span
@@ -14,7 +16,7 @@ from core.domain.errors import BadInput
 from core.domain.types import Passage
 
 if TYPE_CHECKING:
-    from semantic_text_splitter import MarkdownSplitter, TextSplitter
+    from semantic_text_splitter import CodeSplitter, MarkdownSplitter, TextSplitter
 from itertools import pairwise
 
 from core.domain.text import ABBREVIATED
@@ -219,9 +221,10 @@ def spans(document: Document, chunking: Chunking) -> list[Span]:
     if not size:
         return [(0, len(text))]
     markdown = document.id.lower().endswith(MARKDOWN)
+    grammar = endings.GRAMMARS.get(PurePosixPath(document.id.lower()).suffix, "")
     if chunking.by != "size":
         return _within_sections(text, chunking, markdown) or [(0, len(text))]
-    found = pieces(text, size, chunking.overlap, markdown=markdown)
+    found = pieces(text, size, chunking.overlap, markdown=markdown, grammar=grammar)
     return _joined(list(found), size // SMALLEST) or [(0, len(text))]
 
 
@@ -244,9 +247,15 @@ def _within_sections(text: str, chunking: Chunking, markdown: bool) -> list[Span
 
 
 def pieces(
-    text: str, size: int | tuple[int, int], overlap: int = 0, *, markdown: bool = False
+    text: str,
+    size: int | tuple[int, int],
+    overlap: int = 0,
+    *,
+    markdown: bool = False,
+    grammar: str = "",
 ) -> Iterator[Span]:
     """Yield the start and end of the pieces of a text: of at most `size` characters, or of about that many.
+    With one of `endings.GRAMMARS` they are functions and classes, as whole as they fit.
 
     The splitter scans the whole remaining text for each piece, so a long text is passed to it in windows;
     pieces near the end of a window are split again with the following text.
@@ -254,7 +263,7 @@ def pieces(
     if isinstance(size, int) and 0 < len(text) <= size and not (text[0].isspace() or text[-1].isspace()):
         yield 0, len(text)  # as the splitter has it, which takes a while to say so
         return
-    splitter = _splitter(size, overlap, markdown)
+    splitter = _splitter(size, overlap, markdown, grammar)
     most = size if isinstance(size, int) else size[1]
     at = 0
     while at < len(text):
@@ -282,9 +291,12 @@ def _joined(spans: Sequence[Span], least: int) -> list[Span]:
 
 
 @lru_cache(64)
-def _splitter(size: int | tuple[int, int], overlap: int, markdown: bool) -> MarkdownSplitter | TextSplitter:
+def _splitter(
+    size: int | tuple[int, int], overlap: int, markdown: bool, grammar: str
+) -> CodeSplitter | MarkdownSplitter | TextSplitter:
     import semantic_text_splitter as splitters
 
-    kind: Any = splitters.MarkdownSplitter if markdown else splitters.TextSplitter
-    splitter: MarkdownSplitter | TextSplitter = kind(size, overlap)
-    return splitter
+    if grammar:
+        package, _, function = grammar.partition(":")
+        return splitters.CodeSplitter(getattr(import_module(package), function)(), size, overlap)
+    return splitters.MarkdownSplitter(size, overlap) if markdown else splitters.TextSplitter(size, overlap)

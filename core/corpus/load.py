@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from core.corpus import endings, files, rows, table_files
+from core.corpus import endings, files, rows, table_files, tool_lists
 from core.corpus.converted import TRAPPED, is_trap, unpackable
 from core.corpus.folder import walk
 from core.corpus.types import Document, FileRecord, LoadReport, Reading
@@ -220,6 +220,9 @@ def _documents_of(
                 yield document, name
         elif ending in endings.ARCHIVES:
             yield from _archived(file, name, reading, report, record)
+        elif ending in endings.LISTS and (tools := tool_lists.read(file, name)):
+            record.reader = "tools"
+            yield from ((document, name) for document in tools)
         elif ending in endings.ROWS or (ending == ".json" and rows.is_list(file)):
             record.reader = "rows"
             yield from rows.read(file, name, reading, report, record, MAX_BYTES)

@@ -9,10 +9,10 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
+from core.domain import safe_yaml
 from core.domain.errors import BadInput
 from core.domain.jsonl import any_text, parse, utf8_text
 from core.domain.parquet import parquet_rows
@@ -96,14 +96,12 @@ def _json(path: Path) -> Iterator[Row]:
 
 def _yaml(path: Path) -> Iterator[Row]:
     """Yield the rows of a YAML document, such as promptfoo's `tests:`. No tag makes an object."""
-    import yaml
-
     if path.stat().st_size > MAX_YAML:
         raise BadInput(f"{path}: larger than {MAX_YAML // 2**20} MiB, which is more than is read of YAML")
     try:
-        whole = yaml.load(utf8_text(path), _yaml_loader())  # a safe loader
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise BadInput(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+        whole = safe_yaml.load(utf8_text(path), MAX_ROWS)
+    except ValueError as error:
+        raise BadInput(f"{path}: not valid YAML: {error}") from None
     tests = whole.get("tests") if isinstance(whole, dict) else None
     files = isinstance(tests, list) and bool(tests) and all(isinstance(one, str) for one in tests)
     if files or isinstance(tests, str):  # promptfoo's, which may name files
@@ -111,34 +109,6 @@ def _yaml(path: Path) -> Iterator[Row]:
     for number, item in enumerate(_entries(whole) if whole is not None else (), 1):
         where = f"{path} entry {number}"
         yield where, _object(item, where)
-
-
-@cache
-def _yaml_loader() -> Any:
-    """Return PyYAML's safe loader, with dates as text and aliases counted as what they repeat."""
-    import yaml
-
-    class Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
-        nodes = 0
-
-        def compose_node(self, parent: Any, index: Any) -> Any:
-            repeated = self.peek_event() if self.check_event(yaml.AliasEvent) else None
-            before = self.nodes
-            self.nodes += 1 if repeated is None else self.sizes.get(repeated.anchor, MAX_ROWS)
-            if self.nodes > MAX_ROWS:
-                raise yaml.YAMLError(f"its aliases repeat more than {MAX_ROWS:,} values, or themselves")
-            anchor = None if repeated is not None else self.peek_event().anchor
-            node = super().compose_node(parent, index)
-            if anchor is not None:
-                self.sizes[anchor] = self.nodes - before
-            return node
-
-        def __init__(self, text: str) -> None:
-            super().__init__(text)
-            self.sizes: dict[str, int] = {}
-
-    Loader.add_constructor("tag:yaml.org,2002:timestamp", yaml.SafeLoader.construct_yaml_str)
-    return Loader
 
 
 def _object(item: Any, where: str) -> dict[str, Any]:
