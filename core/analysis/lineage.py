@@ -180,13 +180,14 @@ class Lineage:
         """See `loss`, of what `step` was given and put at `now`, or of how it got lost before."""
         sources = self.sources(step)
         placed = self._placed_by(step, sources, id, now)
-        passed = self._passed(step, placed, id, now)
+        passed = self._ranked(step, placed, id, now)
         if passed and passed[0].was <= depth:
             return passed[0]
-        cut = self._cut(step, sources, id, now)
-        before = [earlier[span.id] for span in self._through(sources, id) if span.id in earlier]
-        here = [*cut, *self._passed(step, sources, id, now)]
-        for loss in (*before, *here):
+        cut = self._ranked(step, sources, id, now, cut=True)
+        spans = {source.span.id: source.span for source in sources if source.span is not None}
+        through = sorted(spans.values(), key=lambda span: self.places(span).get(id, float("inf")))
+        before = [earlier[span.id] for span in through if span.id in earlier]
+        for loss in (*before, *cut, *self._ranked(step, sources, id, now)):
             if loss.before is not None and loss.was <= depth:
                 return loss
         if any(source.unknown for source in placed):
@@ -195,31 +196,23 @@ class Lineage:
             return unknown
         return next(iter([*passed, *cut, *before]), None) if now is None else None
 
-    def _passed(
-        self, step: Span | None, given: Sequence[PassedList], id: str, now: int | None
+    def _ranked(
+        self,
+        step: Span | None,
+        given: Sequence[PassedList],
+        id: str,
+        now: int | None,
+        cut: bool = False,
     ) -> list[LossPoint]:
-        """Return the lists that passed it on to `step`, best rank first."""
-        ranked = ((source.span, self.passed(source).get(id)) for source in given)
-        found = [
-            LossPoint(step, span, was, now) for span, was in ranked if span is not None and was is not None
-        ]
-        return sorted(found, key=lambda loss: loss.was)
-
-    def _cut(
-        self, step: Span | None, given: Sequence[PassedList], id: str, now: int | None
-    ) -> list[LossPoint]:
-        """Return the lists with it of which the route passed on a part without it, best rank first."""
+        """Return the lists that passed it on to `step`, best rank first; with `cut` those with it of which
+        the route passed on a part without it.
+        """
         found = []
         for source in given:
-            if source.span is not None and id not in self.passed(source):
-                was = self.places(source.span).get(id)
-                found += [LossPoint(step, source.span, was, now, source)] if was is not None else []
+            if source.span is not None and (id not in self.passed(source)) is cut:
+                was = self.places(source.span).get(id) if cut else self.passed(source)[id]
+                found += [LossPoint(step, source.span, was, now, source if cut else None)] if was else []
         return sorted(found, key=lambda loss: loss.was)
-
-    def _through(self, given: Sequence[PassedList], id: str) -> list[Span]:
-        """Return the lists to follow it back through: those with it first, by its rank there."""
-        spans = {source.span.id: source.span for source in given if source.span is not None}
-        return sorted(spans.values(), key=lambda span: self.places(span).get(id, float("inf")))
 
     def _placed_by(
         self, step: Span | None, given: Sequence[PassedList], id: str, now: int | None

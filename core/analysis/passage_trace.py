@@ -284,7 +284,7 @@ class _Fate:
 
     def _unopened(self, best: Stage) -> LossEvidence | None:
         """Explain that the agent that found the passage did not open it, and what ended its reading."""
-        opened = [span for span in self.flow.lists if _kind_of_search(span) == "read"]
+        opened = [one.span for one in recorded(self.flow.lists, Search) if one.output.model == "read"]
         ends = [one for one in recorded(top(self.result), Decision) if not one.span.hits]
         if not opened or not ends or any(self.id in self.flow.places(span) for span in opened):
             return None
@@ -437,11 +437,10 @@ class _Fate:
         more = f", and {len(made) - SEVERAL} more searches" if len(made) > SEVERAL else ""
         codes = first_pass(self.flow, id)
         whole = f" Only what {trace.called(codes)} finds is scored by whole vectors." if codes else ""
-        none = " It matches none of the patterns." if searches and all(map(_matched_all, searches)) else ""
         pipelines = recorded(self.result.spans, External)
         silent = any(not call.output.stages for call in pipelines)
         deep = " The pipeline reported no stages, so what happened inside is not known." if silent else ""
-        return f"Not found by {', '.join(made[:SEVERAL]) or 'any list'}{more}.{only}{none}{whole}{deep}"
+        return f"Not found by {', '.join(made[:SEVERAL]) or 'any list'}{more}.{only}{whole}{deep}"
 
     def _rewritten(self, search: Span) -> bool:
         """Return whether a search used rewritten text instead of the question, which its name does not
@@ -498,17 +497,6 @@ def _outside(step: Span, was: int) -> str | None:
     """Explain that a reranker did not score a rank."""
     pool = step.args.get("candidates") if isinstance(step.output, Rerank) else None
     return f"scored only the first {pool}" if isinstance(pool, int) and pool < was else None
-
-
-def _kind_of_search(span: Span) -> str:
-    return span.output.model if isinstance(span.output, Search) else ""
-
-
-def _matched_all(span: Span) -> bool:
-    """Return whether a search of the text has every passage that matches one of its patterns."""
-    output, most = span.output, span.args.get("k")
-    complete = isinstance(most, int) and len(span.hits or ()) < most
-    return _kind_of_search(span) == "grep" and complete and isinstance(output, Search) and not output.where
 
 
 def _upper(text: str) -> str:

@@ -39,16 +39,11 @@ class Totals:
         return self.prompt + self.completion
 
     @property
-    def reused_calls(self) -> int:
-        """Return the number of calls that this route did not make itself in this run."""
-        return self.shared_calls + self.stored_calls
-
-    @property
     def spent(self) -> Totals:
         """Return the model usage of this route in this run: the totals without reused calls."""
         prompt = self.prompt - self.reused_prompt
         return Totals(
-            self.calls - self.reused_calls,
+            self.calls - self.shared_calls - self.stored_calls,
             prompt,
             self.completion - self.reused_completion,
             min(self.cached_prompt, prompt),  # which reused tokens were cached is unknown

@@ -15,7 +15,9 @@ from core.cli.named import read_parameters
 from core.corpus import catalogue
 from core.domain import settings
 from core.domain.errors import BadInput
+from core.domain.needs import Need
 from core.engine import engine as engines
+from core.engine.availability import missing
 from core.evaluation import sets
 from core.evaluation.audit import audit
 from core.evaluation.background import free_name
@@ -66,7 +68,7 @@ def audit_(
         (),
         read_parameters(parameters, chosen),
         answers=answers == "all"
-        or (answers is None and (answer_by == "extract" or audit.answers_here(engine))),
+        or (answers is None and (answer_by == "extract" or Need.LLM not in missing(engine))),
         answer_by=answer_by,
         baseline=baseline,
         audit=tuple(route.name for route in chosen),

@@ -19,9 +19,10 @@ from core.domain.errors import BadInput
 from core.domain.program import COMMAND
 from core.engine import engine as engines
 from core.evaluation.questions import question_file
-from core.evaluation.questions.agreement import Agreement, between, opened
+from core.evaluation.questions.agreement import Agreement, between
 from core.evaluation.questions.generate import KINDS, generate
 from core.evaluation.questions.question_file import decide_all, review
+from core.evaluation.release.measured import find_evaluation
 from core.evaluation.spec import option
 from core.evaluation.templating import say
 
@@ -132,7 +133,8 @@ def agreement_(
     REAL and GENERATED are two evaluations of the same routes: names of saved ones, or folders of `eval
     --out`.
     """
-    found = between(opened(settings.current(), real), opened(settings.current(), generated), metric)
+    first, second = (find_evaluation(settings.current(), one) for one in (real, generated))
+    found = between(first, second, metric)
     emit(asdict(found), _agreement(found))
 
 

@@ -78,11 +78,6 @@ def prepare(engine: Engine, spec: Spec, found: Found | None = None, folder: Path
     return replace(ready, warnings=(*said, *ready.warnings))
 
 
-def answers_here(engine: Engine) -> bool:
-    """Return whether a language model is available to write answers."""
-    return Need.LLM not in missing(engine)
-
-
 def perform(engine: Engine, ready: Prepared, out: Path, **course: Unpack[Course]) -> dict[str, Any]:
     """Ask every question both ways and write the figures into `out`; gives those of audit.json.
 

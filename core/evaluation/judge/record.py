@@ -17,6 +17,7 @@ from core.domain.program import COMMAND
 from core.evaluation.judge.source import Of
 from core.evaluation.labels.final import landis_koch
 from core.evaluation.statistics import Kappa
+from core.evaluation.stored import checked, whole_lines
 from core.evaluation.templating import say, sentences
 
 FOLDER = "judges"  # in the home
@@ -110,29 +111,26 @@ def read(home: Path, of: Of, name: str, model: str) -> JudgeRecord | None:
     """Return the newest record of a set with a model, or None if it does not exist. Raises Unavailable for a
     damaged file.
     """
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import TypeAdapter
 
     file = path(home, of, name, model)
     try:
         document = json.loads(file.read_bytes())
         known = {key: value for key, value in document.items() if key not in ("policy_hash", "shown")}
-        return TypeAdapter(JudgeRecord).validate_python(known)
+        return checked(TypeAdapter(JudgeRecord), known)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise Unavailable(f"the judge's record {file.name} cannot be read: {error.strerror}") from None
-    except (ValueError, AttributeError, ValidationError) as error:
-        why = error.errors(include_url=False)[0]["msg"] if isinstance(error, ValidationError) else error
-        raise Unavailable(f"the judge's record {file.name} is damaged ({why}); measure it again") from None
+    except (ValueError, AttributeError) as error:
+        raise Unavailable(f"the judge's record {file.name} is damaged ({error}); measure it again") from None
 
 
 def write(record: JudgeRecord, home: Path) -> Path:
     """Store it, whole or not at all, over an earlier one of the same set and model."""
     file = path(home, record.of, record.name, record.model)
     file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_suffix(".part")
-    draft.write_text(json.dumps(record.document(), indent=1) + "\n", encoding="utf-8")
-    draft.replace(file)
+    whole_lines(file, [json.dumps(record.document(), indent=1) + "\n"])
     return file
 
 

@@ -115,7 +115,7 @@ def table(desk: Desk, *, unjudged: bool = False) -> bytes:
             (j.annotator, j.source, j.kind, "" if j.grade is None else str(j.grade), j.note, j.created)
             for j in judged.get((question, id), ())
         ]
-        for cells in said or ([("",) * 6] if unjudged else []):
+        for cells in said or ([("",) * len(_OF_JUDGEMENT)] if unjudged else []):
             writer.writerow(map(shielded, (*of, *cells)))
     return to_bytes(out.getvalue())
 
@@ -385,22 +385,9 @@ def _passage_of(row: Mapping[str, str], where: str) -> Passage:
     return Passage(row["passage_id"], row["doc_id"], row["title"], row["text"], start, end)
 
 
-COLUMNS = (
-    "question_id",
-    "question",
-    "passage_id",
-    "doc_id",
-    "title",
-    "text",
-    "start",
-    "end",
-    "annotator",
-    "source",
-    "kind",
-    "grade",
-    "note",
-    "created",
-)
+_OF_PASSAGE = ("question_id", "question", "passage_id", "doc_id", "title", "text", "start", "end")
+_OF_JUDGEMENT = ("annotator", "source", "kind", "grade", "note", "created")
+COLUMNS = (*_OF_PASSAGE, *_OF_JUDGEMENT)
 LARGEST = 2**31 - 1  # characters of a CSV cell
 _NEEDED = ("question_id", "passage_id")
 _HEADS = ("score", "relevance", "rel", "grade")  # last columns of the first line of judgements with a header

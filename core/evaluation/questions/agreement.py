@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +13,6 @@ from core.domain.errors import BadInput
 from core.evaluation.statistics import ALPHA, ROUNDING, Interval
 
 if TYPE_CHECKING:
-    from core.domain.settings import Settings
     from core.evaluation.experiment_store import Evaluation
 
 DRAWS = 2000
@@ -131,16 +129,6 @@ def _taus(first: Values, second: Values) -> Values:
     a, b = (np.sign(means[one] - means[other]) for means in (first, second))
     scale = np.sqrt((a != 0).sum(axis=0) * (b != 0).sum(axis=0))
     return np.asarray(np.divide((a * b).sum(axis=0), scale, out=np.zeros(len(scale)), where=scale > 0))
-
-
-def opened(settings: Settings, given: str) -> Evaluation:
-    """Return a saved evaluation by name, or that of a folder. Raises BadInput if it does not exist."""
-    from core.evaluation import experiment_store
-
-    folder = Path(given).expanduser()
-    if (folder / experiment_store.LABELLED).is_file():
-        return experiment_store.opened(folder)
-    return experiment_store.opened(experiment_store.place(settings, given))
 
 
 def _values(evaluation: Evaluation, routes: Sequence[str], metric: str) -> tuple[Values, list[str]]:

@@ -20,7 +20,7 @@ from core.evaluation.experiment_store import Evaluation
 from core.evaluation.finding import count, listed
 from core.evaluation.gold import DEPTH
 from core.evaluation.outcome import Outcome
-from core.evaluation.release.measured import Measured
+from core.evaluation.release.measured import Measured, find_evaluation
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings
@@ -102,10 +102,8 @@ def regressed(
     """
     from core.evaluation.labels import desk as desks
 
-    if Path(given).is_dir():
-        return of_evaluation(experiment_store.opened(Path(given)), route)
     known = [one.name for one in desks.sets(engine.store)] if engine.store is not None else []
-    if given in known:
+    if given in known and not Path(given).is_dir():
         answering = measured.figures.answering
         return ask(
             engine,
@@ -118,8 +116,8 @@ def regressed(
             ended=ended,
         )
     saved = experiment_store.names(engine.settings)
-    if given in saved:
-        return of_evaluation(experiment_store.opened(experiment_store.place(engine.settings, given)), route)
+    if given in saved or Path(given).is_dir():
+        return of_evaluation(find_evaluation(engine.settings, given), route)
     raise BadInput(
         f"there are no regressions {given!r}: give a label set ({', '.join(known[:20]) or 'none'}), or an "
         f"evaluation of one ({', '.join(saved[:20]) or 'none'})"

@@ -248,16 +248,10 @@ def _truth(gate: Gate, asked: _Asked) -> tuple[str, bool | str] | None:
     given = {link.span for link in gate.span.links}
     for one in asked.result.spans:
         if one.id in given and isinstance(one.output, Written) and one.output.unaided:
-            right = correct_unaided(one.output.text, asked.question)
+            gold = asked.question.answers
+            right = correct(Given(one.output.text), gold, True) if gold else None
             return "the answer given without a search is right", NO_GOLD if right is None else right
     return None
-
-
-def correct_unaided(text: str, question: Question) -> bool | None:
-    """Return whether an answer given without a search is right by the gold answers, or None without gold
-    answers.
-    """
-    return correct(Given(text), question.answers, True) if question.answers else None
 
 
 def _floored(asked: _Asked) -> Iterator[Target]:

@@ -58,14 +58,6 @@ def test_no_direction_is_no_map_and_two_points_have_one():
     assert np.linalg.norm(found.xy[0] - found.xy[1]) == pytest.approx(2**0.5)
 
 
-@pytest.mark.parametrize(
-    ("explained", "said"),
-    [((0.7, 0.2), "90% of the variance (70% and 20%)"), ((0.3, 0.3), "approximate"), ((0.2, 0.1), "rough")],
-)
-def test_the_map_says_what_it_is_worth(explained, said):
-    assert said in describe_map(Plane(np.zeros((3, 2), np.float32), explained))
-
-
 def test_nearness_and_the_nearest_by_hand():
     question, text, passage = np.array([1.0, 0.0]), np.array([0.6, 0.8]), np.array([0.0, 2.0])
     near = nearness(question, text, passage)

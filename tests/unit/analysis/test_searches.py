@@ -17,7 +17,7 @@ from core.analysis.searches import (
 )
 from core.domain.outputs import NOTHING, Decision, Embedding, Rewrite, SampleSearches, Search, ShortAnswer
 from core.domain.types import Hit, Link, Passage, Query, RouteResult, Span
-from tests.runs import IMAGINED, STANDALONE, VARIANTS, make_run
+from tests.runs import IMAGINED, STANDALONE, make_run
 
 
 def scored(ids):
@@ -77,12 +77,6 @@ def found_by_text(result, depth):
     """What each text found, as a set; vectors of several texts left out."""
     found = found_in(searches(result), depth)
     return {text: set(ids) for text, ids in found.items() if isinstance(text, str)}
-
-
-def test_variants_own_finds():
-    found = found_by_text(stored("rag_fusion"), 5)
-    lists = [{id for id, _ in one.hits[:5]} for one in stored("rag_fusion").spans if one.kind == "RETRIEVER"]
-    assert found == {VARIANTS[0]: lists[0] | lists[1]}
 
 
 def test_what_only_one_text_found_by_hand():

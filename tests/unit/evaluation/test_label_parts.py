@@ -2,11 +2,9 @@
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.domain.errors import BadInput
 from core.domain.types import Passage, Query, Turn
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
@@ -152,15 +150,3 @@ def test_questions_of_sessions_come_once_each_with_their_conversation(store):
     assert {one.query for one in again} == {first.query, told}
     assert {one.id for one in again} < {one.id for one in found}
     assert pool.of_sessions(store, "nowhere") == ()
-
-
-def test_questions_of_a_file_name_the_file_and_line_of_what_is_broken():
-    made = pool.of_file("mine.JSONL", b'{"id": 7, "text": "Why?", "answer": "So.", "split": "dev"}\n')
-    assert made.questions == (
-        Question("7", Query("Why?"), split="dev", answer="So.", answers=("So.",), answerable=True),
-    )
-    assert pool.of_file("mine.csv", b"id,text\n1,Why?\n").questions[0].query == Query("Why?")
-    with pytest.raises(BadInput, match=r"^mine\.csv line 3: .*no 'text'"):
-        pool.of_file("mine.csv", b"id,text\n1,Why?\n2,\n")
-    with pytest.raises(BadInput, match=r"'mine\.xlsx': give a file ending in one of \.jsonl, "):
-        pool.of_file("mine.xlsx", b"")

@@ -64,4 +64,3 @@ def test_it_writes_no_more_patterns_than_allowed(tmp_path):
     assert result.hits == ()
     fate = PassageTrace(result).fate("customs:0-80", 10)
     assert (fate.kind, fate.step.name) == ("never retrieved", "grep the source text")
-    assert fate.words.endswith("It matches none of the patterns.")
