@@ -113,6 +113,7 @@ def steps(result):
 @pytest.mark.trust
 @pytest.mark.parametrize("route", ASKING)
 def test_an_obeying_model_takes_the_same_steps_but_where_it_may_have_a_say(poisoned, route, executed):
+    changed = 0
     for payload in PAYLOADS:
         clean, calm = poisoned(route, payload, word="OBSERVE")
         wanted = list(executed)
@@ -126,25 +127,15 @@ def test_an_obeying_model_takes_the_same_steps_but_where_it_may_have_a_say(poiso
         executed.clear()
         assert len(llm.requests) <= CALLS
         if steps(found) != steps(clean):
+            changed += 1
             assert route in SAYS, f"{payload!r} changes the steps of {route}: {steps(clean)} {steps(found)}"
             assert {s.kind for s in found.spans} <= {s.kind for s in clean.spans} | {"LLM", "EVALUATOR"}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("route", sorted(SAYS))
-def test_what_may_have_a_say_stays_within_the_caps(poisoned, route):
-    """The claim is about something: the model does read the order there, and the steps do change."""
-    changed = 0
-    for payload in PAYLOADS:
-        clean, _ = poisoned(route, payload, word="OBSERVE")
-        found, llm = poisoned(route, payload)
-        assert llm.obeyed
-        changed += steps(found) != steps(clean)
-        for parameter in routes()[route].parameters:
+        for parameter in routes()[route].parameters if route in SAYS else ():
             if parameter.name in ("steps", "rounds"):
                 again = sum(span.name in ("search BM25", "look up words") for span in found.spans)
                 assert again <= parameter.default + 1
-    assert changed
+        assert llm.obeyed or route not in SAYS
+    assert changed or route not in SAYS, "the claim is about something"
 
 
 @pytest.mark.slow
