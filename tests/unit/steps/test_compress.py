@@ -15,6 +15,8 @@ from core.engine.request import Request
 from core.evaluation.labels_file import survives
 from core.routes.registry import routes
 from core.steps.refine import cut, numbers, tokens
+from tests import asking
+from tests.asking import ids, span
 from tests.fakes import FakeEngine, HashEmbedder, ScriptedLLM
 
 LONG = (
@@ -30,19 +32,9 @@ TEXTS = {
 QUESTION = Query("Who has to report crushed boxes with photos?")
 
 
-def ask(tmp_path, replies=None, texts=TEXTS, question=QUESTION, answers="none", **parameters):
-    llm = ScriptedLLM(replies or {})
-    engine = FakeEngine(tmp_path, llm=llm, texts=texts)
-    run = engine.ask(Request(question, "tiny", ("compress",), {"compress": parameters}, answers=answers))
-    return run.results[0], llm
-
-
-def span(result, name):
-    return next(span for span in result.spans if span.name == name)
-
-
-def ids(result):
-    return [hit.passage.id for hit in result.hits]
+def ask(tmp_path, replies=None, answers="none", **parameters):
+    options = {"texts": TEXTS}
+    return asking.ask(tmp_path, "compress", QUESTION, replies, answers=answers, options=options, **parameters)
 
 
 def cosine(text, other):
@@ -227,26 +219,18 @@ def test_a_route_that_its_parameters_make_ask_the_model_waits_for_those_that_do_
     [
         ("none", ()),
         (" None. ", ()),
-        ("2", (2,)),
         ("3, 1", (1, 3)),
         ("1,2 ,3.", (1, 2, 3)),
-        ("2, 2", (2,)),
         ("", None),
-        ("0", None),
         ("4", None),
         ("1, 4", None),
         ("1 and 2", None),
-        ("1; 2", None),
         ("-1", None),
-        ("none, 1", None),
-        ("Sentence 1", None),
         ("1.5", None),
         ("1,", None),
         ("٣", None),
-        ("1\n2", None),
         ("[1]", None),
         ("9" * 5000, None),
-        ("no", None),
     ],
 )
 def test_replies_are_read_strictly(reply, expected):

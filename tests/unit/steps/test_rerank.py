@@ -31,20 +31,21 @@ from core.domain.needs import Need
 from core.domain.types import Passage, Query
 from core.engine.request import Request
 from core.steps.rerank import READ_NOW, by_score
+from tests import asking
 from tests.fakes import TEXTS, FakeEngine, HashTokens, ScriptedLLM, words
 from tests.loopback import http, loopback
 
 ASKED = "send a fragile parcel back in its box"
 
 
-def run(tmp_path, llm=None, text=ASKED, engine=None, **parameters):
+def run(tmp_path, llm=None, engine=None, setting=None, **parameters):
     options = {
         key: parameters.pop(key) for key in list(parameters) if key.startswith(("reranker_", "route_"))
     }
-    if "setting" in parameters:
-        options["reranker"] = parameters.pop("setting")
+    if setting is not None:
+        options["reranker"] = setting
     engine = engine or FakeEngine(tmp_path, llm=llm, **options)
-    return engine.ask(Request(Query(text), "tiny", ("rerank",), {"rerank": parameters})).results[0]
+    return asking.ask(tmp_path, "rerank", ASKED, engine=engine, **parameters)[0]
 
 
 def span(result, name="rerank"):
@@ -141,33 +142,33 @@ def test_the_blend_is_the_sum_of_the_three_signals_on_the_candidates_scale(rows)
     assert got.embedded == len(rows)
 
 
+def candidates(texts, stored=None):
+    """Passages of which nothing but the tokens tells one from another."""
+    passages, zeros = [Passage(id, "d", "", text) for id, text in texts.items()], np.zeros(len(texts))
+    return Candidates(passages, zeros, zeros, lambda asked: [1.0] * len(asked), stored or {})
+
+
 def test_vectors_at_hand_are_used_and_only_the_others_made():
     tokens = HashTokens()
-    passages = [Passage(id, "d", "", text) for id, text in TEXTS.items()]
-    zeros = np.zeros(len(passages))
-    plain = BlendReranker(tokens).blend(ASKED, Candidates(passages, zeros, zeros, lambda a: [1.0] * len(a)))
+    passages = candidates(TEXTS).passages
+    plain = BlendReranker(tokens).blend(ASKED, candidates(TEXTS))
     stored = {at: rounded(tokens.embed_query(passages[at].text).vectors) for at in (0, 2, 3)}
     tokens.read.clear()
-    candidates = Candidates(passages, zeros, zeros, lambda a: [1.0] * len(a), stored)
-    again = BlendReranker(tokens).blend(ASKED, candidates)
+    again = BlendReranker(tokens).blend(ASKED, candidates(TEXTS, stored))
     np.testing.assert_array_equal(plain.scores, again.scores)
     assert again.embedded == len(passages) - 3
     assert set(tokens.read) == {ASKED, *(p.text for at, p in enumerate(passages) if at not in stored)}
 
 
 def test_a_passage_is_read_once_and_scores_the_same_afterwards(tmp_path):
-    tokens = HashTokens()
-    passages = [Passage(id, "d", "", text) for id, text in TEXTS.items()]
-    zeros = np.zeros(len(passages))
-    candidates = Candidates(passages, zeros, zeros, lambda a: [1.0] * len(a))
-    first = BlendReranker(tokens, TokenCache(tmp_path / "a.sqlite", tokens.name)).blend(ASKED, candidates)
+    tokens, file = HashTokens(), tmp_path / "a.sqlite"
+    first = BlendReranker(tokens, TokenCache(file, tokens.name)).blend(ASKED, candidates(TEXTS))
     tokens.read.clear()
-    again = BlendReranker(tokens, TokenCache(tmp_path / "a.sqlite", tokens.name)).blend(ASKED, candidates)
+    again = BlendReranker(tokens, TokenCache(file, tokens.name)).blend(ASKED, candidates(TEXTS))
     assert tokens.read == [ASKED]
     assert (first.embedded, first.cached, again.embedded, again.cached) == (len(TEXTS), 0, 0, len(TEXTS))
     np.testing.assert_array_equal(first.scores, again.scores)
-    other = TokenCache(tmp_path / "a.sqlite", "another model")
-    assert other.get(list(TEXTS.values())) == {}
+    assert TokenCache(file, "another model").get(list(TEXTS.values())) == {}
 
 
 def test_what_was_used_longest_ago_goes_when_the_cache_is_full(tmp_path, monkeypatch):
@@ -185,23 +186,18 @@ def test_what_was_used_longest_ago_goes_when_the_cache_is_full(tmp_path, monkeyp
 
 def test_a_broken_cache_costs_time_and_no_result(tmp_path):
     (tmp_path / "a.sqlite").write_bytes(b"this is no database" * 99)
-    tokens = HashTokens()
-    one = Candidates([Passage("a", "a", "", "x")], np.zeros(1), np.zeros(1), lambda a: [1.0] * len(a))
-    assert BlendReranker(tokens, TokenCache(tmp_path / "a.sqlite", tokens.name)).blend("x", one).embedded == 1
+    reranker = BlendReranker(HashTokens(), TokenCache(tmp_path / "a.sqlite", HashTokens.name))
+    assert reranker.blend("x", candidates({"a": "x"})).embedded == 1
 
 
 def test_reading_passages_stops_when_asked_or_out_of_time():
-    reranker = BlendReranker(HashTokens())
-    zeros = np.zeros(1)
-    one = Candidates([Passage("a", "a", "", "x")], zeros, zeros, lambda asked: [1.0] * len(asked))
-    stop = threading.Event()
+    reranker, one, stop = BlendReranker(HashTokens()), candidates({"a": "x"}), threading.Event()
     stop.set()
     with pytest.raises(Cancelled):
         reranker.blend("x", one, cancel=stop)
     with pytest.raises(ModelTimedOut, match="give fewer"):
         reranker.blend("x", one, timeout=-1)
-    nobody = reranker.blend("x", Candidates([], zeros[:0], zeros[:0], lambda asked: []))
-    assert nobody.scores.shape == (0,)
+    assert reranker.blend("x", candidates({})).scores.shape == (0,)
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(0, 3)), max_size=9))
@@ -234,12 +230,9 @@ def test_the_embedded_one_needs_no_model_and_tells_how_it_decided(tmp_path):
     assert [hit.passage.id for hit in result.hits[5:]] == found(result)[5:]
     assert sum(told.output.words.values()) == pytest.approx(1)
     assert [hit.score for hit in result.hits] == [1 / rank for rank in range(1, len(result.hits) + 1)]
-
-
-def test_where_all_are_candidates_their_scores_are_the_rerankers(tmp_path):
-    result = run(tmp_path, candidates=100)
-    assert [hit.score for hit in result.hits] == [one.score for one in span(result).output.order]
-    assert len(result.hits) == len(found(result))
+    every = run(tmp_path, candidates=100)
+    assert [hit.score for hit in every.hits] == [one.score for one in span(every).output.order]
+    assert len(every.hits) == len(found(every))
 
 
 def test_token_vectors_made_beforehand_are_taken_if_the_same_model_made_them(tmp_path, monkeypatch):
@@ -471,10 +464,10 @@ def test_minilm_tokens_find_the_passage_that_says_it_in_other_words():
     reranker = BlendReranker(token_embedder("all-MiniLM-L6-v2", settings=Settings()))
     passages = [Passage(id, id, "", text) for id, text in TEXTS.items()]
     zeros = np.zeros(len(passages))
-    candidates = Candidates(passages, zeros, zeros, lambda asked: [float(len(word) > 4) for word in asked])
+    weighed = Candidates(passages, zeros, zeros, lambda asked: [float(len(word) > 4) for word in asked])
     for text, best in (
         ("When do I get my money back?", "returns:90-180"),
         ("How are breakable things packed?", "fragile:0-80"),
         ("Which paper do the border officials ask for?", "customs:0-80"),
     ):
-        assert passages[int(reranker.blend(text, candidates).scores.argmax())].id == best
+        assert passages[int(reranker.blend(text, weighed).scores.argmax())].id == best
