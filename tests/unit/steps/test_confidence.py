@@ -5,11 +5,12 @@ import math
 import pytest
 
 from core.backends.base import Completion, TokenLogprob
-from core.domain.types import Query
-from core.engine.request import Request
 from core.steps.confidence import no_answer, stated, token_confidence
-from tests.fakes import FakeEngine, ScriptedLLM
+from tests import asking
+from tests.asking import prompts, span
+from tests.fakes import ScriptedLLM
 
+ASKED = "How many minutes has an hour?"
 KNOWN = "An hour has 60 minutes."
 
 
@@ -31,16 +32,9 @@ class Sure(ScriptedLLM):
 def ask(tmp_path, odds=None, closed=KNOWN, stated="85", threshold=0.9, **parameters):
     llm = Sure({"closed-answer": closed, "confidence": stated, "answer": "It is 48 hours [1]."})
     llm.odds = odds
-    request = Request(
-        Query("How many minutes has an hour?"),
-        "tiny",
-        ("confidence",),
-        {"confidence": parameters | {"threshold": threshold}},
-    )
-    result = FakeEngine(tmp_path, llm=llm).ask(request).results[0]
+    result, _ = asking.ask(tmp_path, "confidence", ASKED, llm, threshold=threshold, **parameters)
     assert (result.status, result.error) == ("ok", None)
-    decided = next(span for span in result.spans if span.name == "decide by confidence")
-    return result, decided, [request.prompt for request in llm.requests]
+    return result, span(result, "decide by confidence"), prompts(llm)
 
 
 def test_a_sure_answer_stands_without_a_search(tmp_path):
@@ -134,12 +128,9 @@ def test_only_tokens_with_letters_or_digits_count():
 
 
 def test_without_a_calibration_the_model_is_not_asked_what_it_knows(tmp_path):
-    llm = Sure({"answer": "It is 48 hours [1]."})
-    llm.odds = None
-    request = Request(Query("How many minutes has an hour?"), "tiny", ("confidence",))
-    result = FakeEngine(tmp_path, llm=llm).ask(request).results[0]
+    result, llm = asking.ask(tmp_path, "confidence", ASKED, {"answer": "It is 48 hours [1]."})
     assert result.hits
-    assert "closed-answer/1" not in [one.prompt for one in llm.requests]
-    (worth,) = [span.output for span in result.spans if span.name == "check the calibration"]
+    assert "closed-answer/1" not in prompts(llm)
+    worth = span(result, "check the calibration").output
     assert worth.decision == "not calibrated"
     assert "was not calibrated for scripted" in worth.why

@@ -7,17 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.analysis.remarks import remarks
-from core.domain.types import Query
-from core.engine.request import Request
 from core.steps.select import largest_drop
-from tests.fakes import FakeEngine
+from tests.asking import ask, ids
 
 TEXTS = {f"p{at:02}:0-9": f"parcel {'customs ' * (at < 3)}number {at}" for at in range(30)}
 
 
 def asked(tmp_path, route, text="customs parcel", texts=TEXTS, **parameters):
-    request = Request(Query(text), "tiny", (route,), parameters={route: parameters})
-    (result,) = FakeEngine(tmp_path, texts=texts).ask(request).results
+    result, _ = ask(tmp_path, route, text, options={"texts": texts}, **parameters)
     assert (result.status, result.error) == ("ok", None)
     return result
 
@@ -27,9 +24,7 @@ def test_the_drop_by_hand():
     assert largest_drop([0.9, 0.1]) == 1
     assert largest_drop([0.5, 0.5, 0.5]) == 0
     assert largest_drop([0.5]) == largest_drop([]) == 0
-    assert largest_drop([0.9, 0.8, 0.8, 0.8, 0.8, 0.8, 0.8, 0.8, 0.8, 0.0]) == 1, (
-        "the last tenth is not looked at"
-    )
+    assert largest_drop([0.9, *[0.8] * 8, 0.0]) == 1, "the last tenth is not looked at"
 
 
 @given(st.lists(st.integers(0, 20), min_size=2, max_size=30).map(lambda some: sorted(some, reverse=True)))
@@ -48,7 +43,7 @@ def test_a_list_ends_behind_its_largest_drop(tmp_path):
     whole = asked(tmp_path, "dense")
     result = asked(tmp_path, "adaptive_k", least=1, beyond=0, pool=30)
     told = result.spans[-1].output
-    assert [hit.passage.id for hit in result.hits] == [hit.passage.id for hit in whole.hits][: told.kept]
+    assert ids(result) == ids(whole)[: told.kept]
     assert told.kept == told.drop
     assert told.size == pytest.approx(whole.hits[told.drop - 1].score - whole.hits[told.drop].score)
     assert len(asked(tmp_path, "adaptive_k", least=1, beyond=4, pool=30).hits) == told.kept + 4
@@ -61,30 +56,23 @@ def test_a_first_hit_far_above_the_others_does_not_stand_alone(tmp_path):
     assert result.spans[-1].output.guarded
     assert len(result.hits) == 3
     (said,) = remarks(result, "tiny")
-    assert said.startswith(
-        "The list ends after 3 passages, the least that is kept: the largest drop of scores"
-    )
+    assert said.startswith("The list ends after 3 passages, the least that is kept")
 
 
 def test_noise_adds_what_no_search_found_and_nothing_else(tmp_path):
     texts = {**{f"p{at:02}:0-9": f"parcel number {at}" for at in range(150)}}
-    plain = [hit.passage.id for hit in asked(tmp_path, "hybrid_rrf", "parcel number 7", texts).hits]
-    result = asked(tmp_path, "noise", "parcel number 7", texts, count=4, top=5, seed=1)
-    drawn = result.spans[-1].output.ids
-    ids = [hit.passage.id for hit in result.hits]
+    plain = ids(asked(tmp_path, "hybrid_rrf", "parcel number 7", texts))
+    result, again, other = (
+        asked(tmp_path, "noise", "parcel number 7", texts, count=4, top=5, seed=seed) for seed in (1, 1, 2)
+    )
+    drawn, found = result.spans[-1].output.ids, ids(result)
     assert len(set(drawn)) == 4
     assert not set(drawn) & set(plain)
-    assert [id for id in ids if id not in drawn] == plain
-    assert max(map(ids.index, drawn)) < 5 + 4
-    ranks = ", ".join(str(at) for at, id in enumerate(ids, 1) if id in drawn)
+    assert [id for id in found if id not in drawn] == plain
+    assert max(map(found.index, drawn)) < 5 + 4
+    ranks = ", ".join(str(at) for at, id in enumerate(found, 1) if id in drawn)
     assert remarks(result, "tiny") == [f"Unrelated passages, drawn at random: ranks {ranks}"]
-    again = asked(tmp_path, "noise", "parcel number 7", texts, count=4, top=5, seed=1)
-    assert [hit.passage.id for hit in again.hits] == ids
-    other = asked(tmp_path, "noise", "parcel number 7", texts, count=4, top=5, seed=2)
-    assert [hit.passage.id for hit in other.hits] != ids
-
-
-def test_noise_says_where_there_is_none_left(tmp_path):
+    assert ids(again) == found != ids(other)
     result = asked(tmp_path, "noise", "parcel", {"a:0-9": "parcel", "b:0-9": "parcel post"})
     assert result.spans[-1].output.ids == ()
     assert "0 of 2 passages" in result.spans[-1].attributes["note"]

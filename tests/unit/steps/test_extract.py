@@ -7,24 +7,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.backends.prompting.citations import NOT_ANSWERED, markers, unmarked
-from core.domain.types import AnswerStyle, Query
-from core.engine.request import Request
+from core.domain.types import AnswerStyle
 from core.steps.generate import MAX_SENTENCE_CHARS, NEAR_ENOUGH, SENTENCES, share
-from tests.fakes import TEXTS, FakeEngine, MemoryCorpus, ScriptedLLM
+from tests.asking import ask, span
+from tests.fakes import TEXTS, MemoryCorpus, ScriptedLLM
 
 COPIED = AnswerStyle(by="extract")
 HOSTILE = st.text(st.sampled_from("abc ABC.!?[]12,\n<|>é☃\u202e"), min_size=1, max_size=60).filter(str.strip)
 
 
 def copied(home, question, texts=TEXTS):
-    engine = FakeEngine(home, llm=ScriptedLLM(missing="no model"), texts=texts)
-    result = engine.ask(Request(Query(question), "tiny", ("dense",), answers="all", style=COPIED)).results[0]
+    llm = ScriptedLLM(missing="no model")
+    result, _ = ask(home, "dense", question, llm, answers="all", style=COPIED, options={"texts": texts})
     assert (result.status, result.error) == ("ok", None)
     return result
 
 
-def span(result):
-    return next(one for one in result.spans if one.name == "copy the best sentences")
+def step(result):
+    return span(result, "copy the best sentences")
 
 
 @given(st.lists(HOSTILE, min_size=1, max_size=7), HOSTILE)
@@ -38,7 +38,7 @@ def test_every_word_stands_in_a_passage_and_every_citation_was_shown(tmp_path_fa
         return
     known = set(re.findall(r"\w+", " ".join(passage.text for passage in shown)))
     assert set(re.findall(r"\w+", re.sub(r"\[[1-5]\]", " ", unmarked(result.answer)))) <= known
-    assert 1 <= len(span(result).attributes["scores"]) <= SENTENCES
+    assert 1 <= len(step(result).attributes["scores"]) <= SENTENCES
 
 
 def test_the_sentence_that_answers_is_copied_with_its_marker(tmp_path):
@@ -48,14 +48,14 @@ def test_the_sentence_that_answers_is_copied_with_its_marker(tmp_path):
     assert f"{text} [{number}]" in result.answer
     assert "keys:0-80" in result.citations
     assert markers(result.answer)
-    assert span(result).output.evidence >= NEAR_ENOUGH
-    assert span(result).output.shown == tuple(hit.passage.id for hit in result.hits[:5])
+    assert step(result).output.evidence >= NEAR_ENOUGH
+    assert step(result).output.shown == tuple(hit.passage.id for hit in result.hits[:5])
 
 
 def test_where_no_passage_is_near_there_is_no_answer_and_the_step_says_so(tmp_path):
     result = copied(tmp_path, "Who composed the opera about a barber?")
     assert (result.answer, result.abstained, result.citations) == (NOT_ANSWERED, True, ())
-    told = span(result)
+    told = step(result)
     assert told.output.evidence < told.output.floor == NEAR_ENOUGH
     assert "near enough" in told.attributes["note"]
 
@@ -63,7 +63,7 @@ def test_where_no_passage_is_near_there_is_no_answer_and_the_step_says_so(tmp_pa
 def test_without_a_sentence_there_is_nothing_to_copy(tmp_path):
     result = copied(tmp_path, "What?", {"a:0-3": "...", "b:0-3": " \n- "})
     assert result.abstained
-    assert span(result).attributes["note"] == "there is no sentence to copy"
+    assert step(result).attributes["note"] == "there is no sentence to copy"
 
 
 def test_a_repeated_sentence_is_copied_once_and_a_long_one_is_cut(tmp_path):
@@ -79,7 +79,7 @@ def test_the_fit_by_hand(tmp_path):
     corpus = MemoryCorpus(texts)
     result = copied(tmp_path, "alpha beta", texts)
     cosine = float(corpus.matrix[0] @ corpus.embedder.embed_query("alpha beta"))
-    assert span(result).output.evidence == pytest.approx((cosine + 1) / 2, abs=1e-6)
+    assert step(result).output.evidence == pytest.approx((cosine + 1) / 2, abs=1e-6)
 
 
 def test_the_share_of_the_words_asked_for():

@@ -13,6 +13,7 @@ from core.backends.terms import Analyzer
 from core.domain.types import Query
 from core.engine.request import Request
 from core.steps.feedback import interpolated, relevance_model, usable
+from tests.asking import ask, ids, span
 from tests.fakes import FakeEngine, HashEmbedder
 from ui.components import rewrites
 
@@ -86,19 +87,17 @@ TEXTS = {
 
 
 def asked(tmp_path, route, text="customs", **parameters):
-    request = Request(Query(text), "tiny", (route,), parameters={route: parameters})
-    (result,) = FakeEngine(tmp_path, texts=TEXTS).ask(request).results
+    result, _ = ask(tmp_path, route, text, options={"texts": TEXTS}, **parameters)
     assert (result.status, result.error) == ("ok", None)
     return result
 
 
 def test_rm3_finds_what_shares_no_word_with_the_question_and_says_what_it_added(tmp_path):
-    assert [hit.passage.id for hit in asked(tmp_path, "bm25").hits] == ["customs:0-9"]
+    assert ids(asked(tmp_path, "bm25")) == ["customs:0-9"]
     result = asked(tmp_path, "prf_rm3")
-    ids = [hit.passage.id for hit in result.hits]
-    assert ids[0] == "customs:0-9"
-    assert "courier:0-9" in ids
-    expand = next(span for span in result.spans if "RM3" in span.name)
+    assert ids(result)[0] == "customs:0-9"
+    assert "courier:0-9" in ids(result)
+    expand = span(result, "add feedback terms (RM3)")
     assert expand.output.passages == ("customs:0-9",)
     assert "duty" in dict(expand.output.terms)
     assert "duty" in expand.output.added
@@ -107,14 +106,9 @@ def test_rm3_finds_what_shares_no_word_with_the_question_and_says_what_it_added(
     assert search.output.expansion == expand.output.terms
     assert search.output.texts == expand.output.texts
     assert {id for id, _ in search.hits[:3]} <= set(search.output.matched)
-
-
-def test_rm3_of_nothing_is_the_question(tmp_path):
-    result = asked(tmp_path, "prf_rm3", text="unheard")
-    assert not result.hits
-    expand = next(span for span in result.spans if "RM3" in span.name)
-    assert "used unchanged" in expand.attributes["note"]
-    assert expand.output.terms == (("unheard", 1.0),)
+    nothing = span(asked(tmp_path, "prf_rm3", text="unheard"), "add feedback terms (RM3)")
+    assert "used unchanged" in nothing.attributes["note"]
+    assert nothing.output.terms == (("unheard", 1.0),)
 
 
 @pytest.mark.parametrize(("passages", "feedback"), [(1, 0.4), (3, 0.9), (2, 0.0)])
@@ -126,17 +120,11 @@ def test_rocchio_by_hand(tmp_path, passages, feedback):
     moved /= np.linalg.norm(moved)
     for hit in result.hits[:5]:
         assert hit.score == pytest.approx(float(embedder.embed([hit.passage.text])[0] @ moved), abs=1e-5)
-    step = next(span for span in result.spans if "Rocchio" in span.name)
-    assert len(step.output.feedback) == passages
+    assert len(span(result, "move the vector").output.feedback) == passages
 
 
 def test_query2doc_repeats_the_question_before_the_passage(tmp_path):
     result = asked(tmp_path, "query2doc", times=3)
-    assert [span.name for span in result.spans if span.parent is None] == [
-        "write hypothetical passages",
-        "expand the question with passages",
-        "search BM25",
-    ]
     (written,) = result.spans[0].output.texts
     assert result.spans[-1].output.texts == (f"customs customs customs {written}",)
 

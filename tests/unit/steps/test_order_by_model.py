@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
 from core.domain.errors import ModelFailed
-from core.domain.types import Query
-from core.engine.request import Request
 from core.steps.order_by_model import LABELS, heap_top, order_grammar, permutation, tau
-from tests.fakes import FakeEngine, ScriptedLLM
+from tests.asking import ask, span
+from tests.fakes import ScriptedLLM
 
 ASKED = "send a fragile parcel back in its box"
 ORDERS = st.integers(2, 12).flatmap(lambda n: st.permutations(range(n)))
@@ -41,12 +40,11 @@ def first_label(request):
 
 
 def run(tmp_path, route, llm, **parameters):
-    engine = FakeEngine(tmp_path, llm=llm)
-    return engine.ask(Request(Query(ASKED), "tiny", (route,), {route: parameters})).results[0]
+    return ask(tmp_path, route, ASKED, llm, **parameters)[0]
 
 
-def span(result):
-    return next(one for one in result.spans if one.name.startswith("rerank"))
+def step(result):
+    return span(result, "rerank")
 
 
 def length(hit):
@@ -94,7 +92,7 @@ def test_sliding_windows_bring_the_best_to_the_front(tmp_path):
     lengths = [length(hit) for hit in result.hits]
     assert lengths[:2] == sorted(lengths, reverse=True)[:2]  # a pass of stride 1 sorts window - stride places
     assert len(llm.requests) <= 10
-    assert "Kendall's tau" in span(result).attributes["order sensitivity"]
+    assert "Kendall's tau" in step(result).attributes["order sensitivity"]
 
 
 def test_setwise_takes_the_likeliest_label(tmp_path):
@@ -103,18 +101,18 @@ def test_setwise_takes_the_likeliest_label(tmp_path):
     assert result.status == "ok", result.error
     lengths = [length(hit) for hit in result.hits]
     assert lengths[:3] == sorted(lengths, reverse=True)[:3]
-    assert "is the same" in span(result).attributes["order sensitivity"]
+    assert "is the same" in step(result).attributes["order sensitivity"]
 
 
 def test_a_model_that_answers_by_place_is_shown_as_such(tmp_path):
     """It always takes the first label: the order given comes back, and so does its reverse."""
     llm = ScriptedLLM({"best-passage": first_label})
     result = run(tmp_path, "setwise", llm, candidates=5, size=5, top=1, check_order=True)
-    assert "is another one" in span(result).attributes["order sensitivity"]
+    assert "is another one" in step(result).attributes["order sensitivity"]
     copy = ScriptedLLM({"order-passages": "[1] > [2] > [3] > [4] > [5]"})
     result = run(tmp_path / "b", "listwise", copy, candidates=5, window=5, stride=3, check_order=True)
-    assert "Kendall's tau -1.00" in span(result).attributes["order sensitivity"]
-    assert span(result).attributes["note"].startswith("no passage moved")
+    assert "Kendall's tau -1.00" in step(result).attributes["order sensitivity"]
+    assert step(result).attributes["note"].startswith("no passage moved")
 
 
 @pytest.mark.parametrize(("route", "prompt"), [("listwise", "order-passages"), ("setwise", "best-passage")])

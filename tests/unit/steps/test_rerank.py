@@ -39,11 +39,8 @@ ASKED = "send a fragile parcel back in its box"
 
 
 def run(tmp_path, llm=None, engine=None, setting=None, **parameters):
-    options = {
-        key: parameters.pop(key) for key in list(parameters) if key.startswith(("reranker_", "route_"))
-    }
-    if setting is not None:
-        options["reranker"] = setting
+    own = [key for key in parameters if key.startswith(("reranker_", "route_"))]
+    options = {key: parameters.pop(key) for key in own} | ({"reranker": setting} if setting else {})
     engine = engine or FakeEngine(tmp_path, llm=llm, **options)
     return asking.ask(tmp_path, "rerank", ASKED, engine=engine, **parameters)[0]
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from core.domain.errors import BadInput
 from core.domain.types import Query
-from core.engine.request import Request
 from core.steps.select import duplicates, likeness, mmr, pack, resemblance, unpack
+from tests.asking import ask, ids
 from tests.fakes import TEXTS, FakeEngine, HashEmbedder
 
 # maximal marginal relevance
@@ -105,18 +105,10 @@ REPEATED = {
 QUESTION = Query("How do I send a returned item back?")
 
 
-def run(tmp_path, route, texts=REPEATED, question=QUESTION, **parameters):
-    result = (
-        FakeEngine(tmp_path, texts=texts)
-        .ask(Request(question, "tiny", (route,), {route: parameters}))
-        .results[0]
-    )
+def run(tmp_path, route, texts=REPEATED, **parameters):
+    result, _ = ask(tmp_path, route, QUESTION, options={"texts": texts}, **parameters)
     assert (result.status, result.error) == ("ok", None)
     return result
-
-
-def ids(result):
-    return [hit.passage.id for hit in result.hits]
 
 
 def test_the_mmr_route_moves_a_repeated_passage_down_and_tells_why(tmp_path):
