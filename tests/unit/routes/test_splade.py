@@ -1,9 +1,7 @@
 """The route over learned term weights: against dense products, and with a tiny real model from the shell."""
 
 import json
-import threading
 
-import numpy as np
 import pytest
 
 from core.backends.learned_sparse import SpladeEncoder
@@ -11,7 +9,7 @@ from core.cli import main
 from core.corpus.enrichments import store
 from core.corpus.enrichments.learned import LearnedSparse
 from core.domain import settings as settings_module
-from core.domain.errors import Cancelled, Unavailable
+from core.domain.errors import Unavailable
 from core.domain.needs import Need
 from core.domain.settings import Settings
 from core.domain.types import Query
@@ -84,34 +82,6 @@ def test_without_a_model_the_need_says_what_to_set_and_to_run(tmp_path):
 def test_with_a_model_that_was_not_used_yet_the_need_says_what_to_run(tmp_path):
     gap = missing(FakeEngine(tmp_path), "tiny")[Need.LEARNED_SPARSE]
     assert "has no learned term weights of the passages yet: run python -m core index tiny" in gap
-
-
-def test_a_stopped_build_weighs_nothing_twice(tmp_path, monkeypatch):
-    corpus = MemoryCorpus({f"p{at:04}:0-9": f"passage {at} of {at % 7} things" for at in range(100)})
-    here = Settings(home=tmp_path, sparse_model=HashTerms.name)
-    stop, read = threading.Event(), []
-
-    class Counting(HashTerms):
-        def encode(self, texts):
-            read.extend(texts)
-            if len(read) == 64:
-                stop.set()
-            return super().encode(texts)
-
-    monkeypatch.setitem(store.RECIPES, "learned_sparse", LearnedSparse(lambda _: Counting()))
-    with pytest.raises(Cancelled):
-        store.build("learned_sparse", corpus, settings=here, embedder=corpus.embedder, cancel=stop)
-    unfinished = tmp_path / "enrichments" / "tiny" / ".learned_sparse-unfinished"
-    first, _ = sorted(unfinished.iterdir())
-    first.write_bytes(first.read_bytes()[:-9])
-    store.build("learned_sparse", corpus, settings=here, embedder=corpus.embedder)
-    assert len(read) == 100 + 32  # and the damaged batch once more
-    assert not unfinished.exists()
-    index = store.load("learned_sparse", corpus, here)
-    texts = [f"{p.title} {p.text}" for p in corpus.all]
-    expected = (HashTerms().encode(texts) @ HashTerms().encode(["passage 3 things"]).T).toarray()[:, 0]
-    found = dict(index.search("passage 3 things", 1000).rows)
-    np.testing.assert_allclose([found.get(row, 0.0) for row in range(100)], expected, rtol=1e-6)
 
 
 def test_an_index_by_another_encoder_is_refused(tmp_path, monkeypatch):

@@ -26,12 +26,6 @@ one_list = st.lists(st.tuples(st.sampled_from("abcdefgh"), st.floats(-5, 5)), ma
 lists = st.lists(one_list, max_size=4)
 
 
-def test_rrf_by_hand():
-    fused = rrf([ranking(("a", 9), ("b", 8)), ranking(("b", 0.5), ("c", 0.4))])
-    assert [hit.passage.id for hit in fused] == ["b", "a", "c"]
-    assert table(fused) == {"b": 1 / 62 + 1 / 61, "a": 1 / 61, "c": 1 / 62}
-
-
 def test_ties_break_by_passage_id():
     assert [h.passage.id for h in rrf([ranking(("b", 1)), ranking(("a", 1))])] == ["a", "b"]
 

@@ -384,10 +384,6 @@ def test_the_mean_is_that_of_plain_arithmetic(matrix):
     assert mean.dtype == np.float32
 
 
-def test_vectors_that_cancel_have_no_mean():
-    assert mean_vector(np.array([[1, 0], [-1, 0]], np.float32)).tolist() == [0, 0]
-
-
 @given(vectors)
 def test_spread_by_its_definition_and_by_the_identity_that_ties_both_together(matrix):
     n = len(matrix)

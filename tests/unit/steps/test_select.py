@@ -84,14 +84,6 @@ def test_ties_go_to_the_better_ranked(rows, lam, k):
     )
 
 
-def test_mmr_by_hand():
-    vectors = np.array([[1, 0], [1, 0], [0, 1]], np.float32)  # the second repeats the first
-    picks = mmr(np.array([0.9, 0.8, 0.5]), products(vectors), 0.5, 3)
-    assert [pick.row for pick in picks] == [0, 2, 1]
-    assert [pick.score for pick in picks] == pytest.approx([0.45, 0.25, -0.1])
-    assert [(pick.similarity, pick.nearest) for pick in picks] == [(0.0, None), (0.0, 0), (1.0, 0)]
-
-
 @pytest.mark.parametrize(("lam", "k", "wrong"), [(1.1, 3, "1.1"), (-0.1, 3, "-0.1"), (0.5, 0, "k is 0")])
 def test_mmr_refuses_what_means_nothing(lam, k, wrong):
     with pytest.raises(BadInput, match=wrong):
@@ -159,13 +151,6 @@ some_text = st.lists(st.sampled_from(["a", "rose", "is", "Is", "rose,", "...", "
 def test_resemblance_equals_the_sets_written_out(texts, w):
     expected = np.array(jaccards(texts, w)).reshape(len(texts), len(texts))
     np.testing.assert_allclose(resemblance(texts, w), expected)
-
-
-def test_resemblance_by_hand():
-    # runs of four: a rose is a, rose is a rose, is a rose is; the other has the first two and one more
-    assert resemblance(["a rose is a rose is a rose", "A rose is a rose, too."], 4)[0, 1] == 2 / 4
-    assert resemblance(["same words", "Same words!"])[0, 1] == 1.0
-    assert resemblance(["", "🎉"])[0, 1] == 0.0
 
 
 @given(st.integers(0, 10_000), st.integers(0, 12), st.floats(0, 1))
