@@ -20,8 +20,9 @@ from pydantic import Field, ValidationError
 
 from core.analysis import passage_trace
 from core.analysis.metrics import COMPARED, HEADLINE
-from core.analysis.run_view import title_of
-from core.api.comparing import Comparison, compare
+from core.analysis.rank_overlap import rank_rows
+from core.analysis.run_view import worked
+from core.api.comparing import MAX_ROWS, Comparison, compare
 from core.api.evaluating import Evaluated, evaluation, evaluations
 from core.api.explaining import why
 from core.backends.prompting.untrusted import harmless
@@ -297,18 +298,14 @@ def _hit(hit: Hit, rank: int) -> Told:
 
 def _ranks(run: Comparison, k: int) -> list[Told]:
     """Return the rank of each passage in each route, as far as the ranking goes."""
-    frame = run.to_frame(k)
+    names = [one.route for one in worked(run)]
     return [
         {
-            "untrusted_passage": str(id),
-            "untrusted_title": title_of(run, str(id)),
-            "untrusted_ranks": {
-                route: None if frame[route].isna()[id] else int(frame[route][id])
-                for route in frame.columns
-                if route != "title"
-            },
+            "untrusted_passage": row.id,
+            "untrusted_title": row.name,
+            "untrusted_ranks": dict(zip(names, row.ranks, strict=True)),
         }
-        for id in frame.index
+        for row in rank_rows(run, depth=k, limit=MAX_ROWS)
     ]
 
 

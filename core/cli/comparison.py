@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from core.analysis.rank_overlap import halves
+from core.analysis.rank_overlap import RankRow, halves, rank_rows
 from core.analysis.remarks import remarks
 from core.analysis.run_view import texts, top
 from core.cli.common import WIDTH, attributes, columns, cut, table
 from core.domain.outputs import Reply, document
 from core.domain.program import COMMAND
 from core.domain.text import one_line
-from core.domain.types import Hit, Passage, RouteResult, Run, Span
+from core.domain.types import Passage, RouteResult, Run, Span
 from core.engine.request import FILTERS
 
 ADDRESS = "http://localhost:8501"
@@ -65,59 +65,37 @@ def comparison(
     parts += [""] if reasons else []
     for (status, why), names in reasons.items():
         parts.append(f"{', '.join(names)}: {status}" + (f", {why}" if why else ""))
-    found = [result for result in run.results if result.hits]
-    if found:
-        ranked = _ranked(found)
-        parts += ["", *_ranks(run, found, ranked[:shown], named)]
+    if ranked := rank_rows(run, depth=TOP, limit=len(run.passages)):
+        parts += ["", *_ranks(run, [one.route for one in done], ranked[:shown], named)]
         if more := max(0, len(ranked) - shown):
             parts.append(f"{more} more passages among the first {TOP} of some route: --hits {len(ranked)}")
-        for hit, _ in ranked[:shown] if whole else ():
-            parts += ["", f"{one_line(hit.passage.doc_id)}  {one_line(named(hit.passage))}"]
-            parts += [f"  {one_line(line)}".rstrip() for line in hit.passage.text.strip().split("\n")]
+        for passage in [run.passages[row.id] for row in ranked[:shown]] if whole else ():
+            parts += ["", f"{one_line(passage.doc_id)}  {one_line(named(passage))}"]
+            parts += [f"  {one_line(line)}".rstrip() for line in passage.text.strip().split("\n")]
     for result in run.results:
         parts += _wrote(result)
     open_it = f"Open it: {ADDRESS}/?run={run.id} (started by: {START})"
     return "\n".join([*parts, "", open_it])
 
 
-def _ranked(results: Sequence[RouteResult]) -> list[tuple[Hit, dict[str, int]]]:
-    """Return the passages among the first hits of any route with their ranks, the best first."""
-    ranks: dict[str, dict[str, int]] = {}
-    hits: dict[str, Hit] = {}
-    for result in results:
-        for rank, hit in enumerate(result.hits[:TOP], 1):
-            ranks.setdefault(hit.passage.id, {})[result.route] = rank
-            hits.setdefault(hit.passage.id, hit)
-
-    def best(id: str) -> tuple[int, int, str]:
-        mine = ranks[id].values()
-        return min(mine), sum(mine) - (TOP + 1) * len(mine), id
-
-    return [(hits[id], ranks[id]) for id in sorted(ranks, key=best)]
-
-
-def _ranks(
-    run: Run, results: Sequence[RouteResult], ranked: Sequence[tuple[Hit, dict[str, int]]], named: Naming
-) -> list[str]:
+def _ranks(run: Run, routes: Sequence[str], ranked: Sequence[RankRow], named: Naming) -> list[str]:
     """Format a line for each passage: its rank in each route, its name and what it says."""
-    done = [result.route for result in run.results if result.status == "ok"]
-    names = [result.route for result in results]
-    titles = [cut(named(hit.passage), NAMES) for hit, _ in ranked]
-    width = sum(max(2, len(name)) + 2 for name in names) + max(map(columns, titles)) + 2
+    passages = [run.passages[row.id] for row in ranked]
+    titles = [cut(named(passage), NAMES) for passage in passages]
+    width = sum(max(2, len(name)) + 2 for name in routes) + max(map(columns, titles)) + 2
     wide = width + MIN_TEXT_COLUMNS > shutil.get_terminal_size((WIDTH, 24)).columns
-    short = wide and set(names) <= set(done)
-    heads = [str(done.index(name) + 1) for name in names] if short else names
+    heads = [str(n) for n in range(1, len(routes) + 1)] if wide else routes
     rows = [
-        (*(ranks.get(name, "-") for name in names), title, _snippet(hit, run.query.text))
-        for title, (hit, ranks) in zip(titles, ranked, strict=True)
+        (*("-" if rank is None else rank for rank in row.ranks), title, _snippet(passage, run.query.text))
+        for row, title, passage in zip(ranked, titles, passages, strict=True)
     ]
-    what = "Rank of each passage by route" + (" (# as above)" if short else "")
+    what = "Rank of each passage by route" + (" (# as above)" if wide else "")
     return [what, table((*heads, "passage", "what it says"), rows)]
 
 
-def _snippet(hit: Hit, question: str) -> str:
+def _snippet(passage: Passage, question: str) -> str:
     """Return a passage's text from shortly before the first word of the question."""
-    text = one_line(hit.passage.text)
+    text = one_line(passage.text)
     words = {word for word in _WORD.findall(question.lower()) if len(word) > 3}
     first = next((one.start() for one in _WORD.finditer(text) if one[0].lower() in words), 0)
     start = 0 if first <= AROUND else text.rfind(" ", 0, first - AROUND // 2) + 1

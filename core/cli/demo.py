@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import html
-import re
-
 from core.api.evaluating import Evaluated, evaluate
-from core.api.gating import gate
+from core.api.gating import GateDecision, gate
 from core.cli.commands import command
 from core.cli.common import emit, table
 from core.domain.format import milliseconds, number
@@ -19,7 +16,7 @@ ROUTES = ("prf_rm3", "bm25", "grep")  # they need no model, so nothing is downlo
 METRICS = ("ndcg@10", "recall@10", "mrr@10")
 BEFORE, AFTER = "demo", "demo-changed"  # both evaluations, as the page Evaluate lists them
 CHANGE = "prf_rm3"  # after BM25: searching by the words of its first hit alone
-LISTED = 3  # questions of each list that the terminal shows
+SHOWN = 9  # sentences of the gate that the terminal shows
 CHANGED = {CHANGE: {"original": "0", "passages": "1"}}
 
 
@@ -34,26 +31,18 @@ def demo_() -> None:
     decision = gate(changed, against=BEFORE)
     said = comment(decision, decision.against)
     document = {"before": measured.figures, "after": changed.figures, "passes": decision.ok, "comment": said}
-    emit(document, _text(measured, said, passes=decision.ok))
+    emit(document, _text(measured, decision))
 
 
-def _text(measured: Evaluated, said: str, *, passes: bool) -> str:
+def _text(measured: Evaluated, decision: GateDecision) -> str:
     rows = [
         (route, *(number(row[metric]) for metric in METRICS), milliseconds(row["p50_ms"]))
         for route, row in measured.to_frame().iterrows()
     ]
-    about = len(rows), measured.figures["queries"], measured.findings, passes, _readable(said), COMMAND
+    lines = str(decision).splitlines()
+    reasons = [
+        *lines[:SHOWN],
+        *([f"and {len(lines) - SHOWN} more (--json has all)"] if lines[SHOWN:] else []),
+    ]
+    about = len(rows), measured.figures["queries"], measured.findings, decision.ok, reasons, COMMAND
     return say("commands.demo", table(("route", *METRICS, "p50"), rows), *about)
-
-
-def _readable(markdown: str) -> str:
-    """Return a comment without its escapes and tags, with the first LISTED items of its longer lists."""
-    plain = re.sub(r"<!--.*?-->|</?(details|summary)[^>]*>", "", markdown)
-    plain = re.sub(r"\\([^A-Za-z0-9\s])", r"\1", html.unescape(plain)).replace("\u200b", "")
-    lines: list[str] = []
-    for part in re.split(r"\n{2,}", plain.strip()):
-        items = part.split("\n")
-        if items[0].startswith("- `") and (cut := len(items) - LISTED) > 0:
-            items = [*items[:LISTED], f"- and {cut} more (--json has all)"]
-        lines += [*items, ""]
-    return "\n".join(lines[:-1])

@@ -162,7 +162,7 @@ def test_a_question_is_asked_over_a_built_in_corpus(indexed):
 def test_the_demo_measures_routes_and_its_gate_fails(indexed):
     assert indexed("routescope", "--version").startswith("RouteScope 0.1.")
     told = indexed("routescope", "demo")
-    assert "Gate failed" in told
+    assert "The gate fails" in told
     assert list(indexed.empty.iterdir()) == []
 
 

@@ -89,9 +89,7 @@ def test_ask_json_has_the_promised_shape(engine, call):
 
 
 def test_ask_json_says_where_arguments_come_from_and_what_steps_came_to(engine, call):
-    asked = (
-        "ask 'crushed box' --corpus tiny --routes hybrid_rrf,hyde --answers all --parameter hybrid_rrf.k=7"
-    )
+    asked = "ask box --corpus tiny --routes hybrid_rrf,hyde --answers all --parameter hybrid_rrf.k=7"
     code, out, _ = call(*split(asked), "--json")
     assert code == 0
     hybrid, hyde = json.loads(out)["results"]
