@@ -23,7 +23,8 @@ VIEWS = {
 @st.fragment  # a click leaves the line on the run and the sidebar as they are
 def views(run: Run) -> None:
     """Draw the views of a run."""
-    tabs({name: partial(draw, run) for name, draw in VIEWS.items()}, "latency_tab")
+    views = {name: partial(draw, run) for name, draw in VIEWS.items()}
+    tabs(views, "latency_tab", {"This run": partial(latency_run.behind, run)})
 
 
 run = opened.opened("where the time goes")
