@@ -7,7 +7,7 @@ PLAIN = (".txt", ".text", ".rst", ".adoc", ".asciidoc", ".org", ".tex")
 HTML = (".html", ".htm", ".xhtml")
 PDF = (".pdf",)
 CONVERTED = (".docx", ".pptx", ".odt", ".epub", ".rtf", ".eml")  # to Markdown, by kreuzberg
-ROWS = (".jsonl", ".ndjson", ".csv", ".tsv", ".xlsx")  # and .json that is a list of objects
+ROWS = (".jsonl", ".ndjson", ".csv", ".tsv", ".xlsx", ".parquet")  # and .json that is a list of objects
 DATA = (".json", ".ipynb", ".xml")
 LISTS = (".json", ".yaml", ".yml")  # which may be a list of tools
 ARCHIVES = (".zip",)
@@ -42,11 +42,10 @@ _INSTEAD = {
     **dict.fromkeys((".ppt", ".odp"), "save it as .pptx"),
     **dict.fromkeys((".xls", ".ods", ".xlsm"), "save it as .xlsx"),
     ".msg": "save it as .eml",
-    ".parquet": "save it as .jsonl or .csv",
 }
 IN_WORDS = (
     ".md, .txt, .rst, .html, .pdf, .docx, .pptx, .odt, .epub, .rtf, .eml, .ipynb, .xml, .json, .jsonl, .csv,"
-    " .tsv, .xlsx, .zip, or of source code (.py, .js, …)"
+    " .tsv, .xlsx, .parquet, .zip, or of source code (.py, .js, …)"
 )
 
 

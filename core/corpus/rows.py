@@ -8,7 +8,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -196,6 +196,9 @@ def opened(path: Path, left_out: Callable[[str, str, str], object] = lambda *_: 
     if ending == ".xlsx":
         yield from _sheets(path, left_out)
         return
+    if ending == ".parquet":
+        yield _rows(None, _parquet(path))
+        return
     with path.open("rb") as file:
         encoding = encoding_of(file)
     broken: list[tuple[int, str]] = []
@@ -206,7 +209,7 @@ def opened(path: Path, left_out: Callable[[str, str, str], object] = lambda *_: 
         yield _rows(header, _named(header, cells), encoding=encoding, broken=broken)
         return
     rows = _json_list(path, encoding) if is_list(path) else _json_lines(path, encoding, broken)
-    yield _rows(None, rows, encoding=encoding, broken=broken)
+    yield _rows(None, _sessions(rows), encoding=encoding, broken=broken)
 
 
 def _rows(header: tuple[str, ...] | None, rows: Iterator[Row], **more: Any) -> Rows:
@@ -232,6 +235,24 @@ def _json_list(path: Path, encoding: str) -> Iterator[Row]:
     except (ValueError, RecursionError) as error:
         raise BadInput(f"not valid JSON: {error}") from None
     yield from (Row(number, row) for number, row in enumerate(found, 1) if isinstance(row, dict))
+
+
+def _sessions(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield each chat session once that LongMemEval's questions list (arXiv:2410.10813), and other rows as
+    they are.
+    """
+    seen: set[str] = set()
+    for row in rows:
+        if "haystack_sessions" not in row.cells:
+            yield row
+            continue
+        listed = (row.cells.get(f"haystack_{name}") or () for name in ("session_ids", "sessions", "dates"))
+        for id, session, date in zip_longest(*listed):
+            if isinstance(id, str) and id not in seen and isinstance(session, list):
+                seen.add(id)
+                turns = [turn for turn in session if isinstance(turn, dict)]
+                text = "\n\n".join(f"{turn.get('role')}: {turn.get('content')}" for turn in turns)
+                yield Row(row.line, {"id": id, "text": text, "date": date})
 
 
 def _json_lines(path: Path, encoding: str, broken: list[tuple[int, str]]) -> Iterator[Row]:

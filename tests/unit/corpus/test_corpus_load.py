@@ -265,3 +265,33 @@ def test_the_tables_of_a_corpus_are_found_or_the_reason_is_told(tmp_path):
         opened.get(corpus, Need.TABLES)
     assert missing(Need.TABLES, "support", settings) is None
     assert "no CSV files" in (missing(Need.CSV, "support", settings) or "")
+
+
+@pytest.mark.parametrize("kind", ["json", "jsonl"])
+def test_longmemevals_sessions_are_documents_each_once(tmp_path, kind):
+    def asked(*ids):
+        sessions = [
+            [{"role": "user", "content": f"I am {id}"}, {"role": "assistant", "content": "Hi"}] for id in ids
+        ]
+        return {
+            "haystack_session_ids": ids,
+            "haystack_sessions": sessions,
+            "haystack_dates": ["2023/05/20"] * 2,
+        }
+
+    rows = [asked("s1", "s2"), asked("s2", "s3"), {"haystack_sessions": "damaged"}]
+    content = json.dumps(rows) if kind == "json" else "\n".join(map(json.dumps, rows))
+    (tmp_path / f"longmemeval.{kind}").write_text(content)
+    found = list(documents(tmp_path / f"longmemeval.{kind}", LoadReport()))
+    assert [one.id for one in found] == ["s1", "s2", "s3"]
+    assert found[0].text == "date: 2023/05/20\n\nuser: I am s1\n\nassistant: Hi"
+
+
+def test_a_parquet_file_of_texts_is_read_by_row(tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    table = pytest.importorskip("pyarrow").Table.from_pylist(
+        [{"id": "d1", "content": "One."}, {"id": "d2", "content": "Two."}]
+    )
+    pq.write_table(table, tmp_path / "biology.parquet")
+    found = list(documents(tmp_path / "biology.parquet", LoadReport()))
+    assert [(one.id, one.text) for one in found] == [("d1", "One."), ("d2", "Two.")]

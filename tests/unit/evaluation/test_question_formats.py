@@ -86,6 +86,16 @@ ROWS = {
         "supporting_facts": {"title": ["F"], "sent_id": [0]},
         "context": {"title": ["L", "F"], "sentences": [[LOST], [FERRY]]},
     },
+    "LongMemEval": {
+        "question_id": "a",
+        "question_type": "multi-session",
+        "question": Q,
+        "answer": A,
+        "haystack_session_ids": ["ferry.md"],
+        "haystack_sessions": [[{"role": "user", "content": FERRY}]],
+        "answer_session_ids": ["ferry.md"],
+    },
+    "BRIGHT": {"id": "a", "query": Q, "excluded_ids": ["N/A"], "gold_ids": ["ferry.md"], "gold_answer": A},
     "a SQuAD file": {
         "id": "a",
         "question": Q,
