@@ -197,7 +197,7 @@ def test_an_evaluation_names_the_routes_that_cannot_run_before_it_asks(tmp_path,
     assert list(why) == ["late_interaction"]
     assert "index set --with tokens" in why["late_interaction"]
     assert err.index("index set --with tokens") < err.index("questions")
-    call("index", folder, "--with", "all")
+    call("index", folder, "--with", "tokens")
     _, out, err = call(*evaluate)
     assert json.loads(out)["cannot_run"] == {}
     assert json.loads(out)["routes"]["late_interaction"]["statuses"]["ok"] == 1

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from core.cli.corpora import with_embedders
 from core.corpus import catalogue, index
 from core.corpus.corpus import Further
 from core.corpus.embeddings import Checkpoint, gate
+from core.corpus.enrichments import store
 from core.domain.errors import BadInput, Cancelled, ModelFailed, NotConfirmed, Unavailable
 from core.domain.models import EmbedderSettings
 from core.domain.settings import Settings
@@ -45,16 +47,9 @@ def settings(tmp_path, server, monkeypatch):
     """Two services at one address: `a` is the setting, `b` prefixes what it embeds."""
     monkeypatch.setattr("core.backends.llm.pace.PAUSE_S", 0.001)
     monkeypatch.setenv("TEST_EMBEDDING_KEY", KEY)
-    common = {
-        "model": "small",
-        "base_url": f"{server.url}/v1",
-        "key_env": "TEST_EMBEDDING_KEY",
-        "price": 2.0,
-    }
-    tables = {
-        "a": EmbedderSettings(**common),
-        "b": EmbedderSettings(**common, query_prefix="b: ", document_prefix="b: ", batch=4),
-    }
+    common = {"model": "small", "base_url": f"{server.url}/v1", "key_env": "TEST_EMBEDDING_KEY", "price": 2.0}
+    other = EmbedderSettings(**common, query_prefix="b: ", document_prefix="b: ", batch=4)
+    tables = {"a": EmbedderSettings(**common), "b": other}
     return Settings(home=tmp_path / "home", embedder="a", embedders=tables)
 
 
@@ -64,9 +59,13 @@ def texts(server):
 
 
 def source(documents, settings, *embedders):
-    from dataclasses import replace
-
     return replace(catalogue.source(str(documents), settings=settings), embedders=embedders)
+
+
+def only_b(settings, server, **more):
+    """The settings with the service `b` alone, at another server."""
+    table = settings.embedders["b"].model_copy(update={"base_url": f"{server.url}/v1", **more})
+    return settings.model_copy(update={"embedders": {"b": table}})
 
 
 def ask(engine, embedder="", route="dense"):
@@ -88,11 +87,8 @@ def test_each_embedder_has_its_own_vectors_and_is_asked_with_its_own_question(do
     assert other.fingerprint != corpus.fingerprint
     engine = Engine(settings)
     server.requests.clear()
-    results = engine.ask(
-        Request(
-            Query("the parcel"), "documents", ("dense", "bm25", "hybrid_rrf"), {"dense": {"embedder": "b"}}
-        )
-    ).results
+    asked = ("dense", "bm25", "hybrid_rrf"), {"dense": {"embedder": "b"}}
+    results = engine.ask(Request(Query("the parcel"), "documents", *asked)).results
     assert [one.status for one in results] == ["ok", "ok", "ok"]
     assert {"b: the parcel", "the parcel"} <= set(texts(server))
     by_b = next(one for one in results if one.route == "dense")
@@ -132,7 +128,7 @@ def test_an_embedder_that_becomes_the_first_takes_its_vectors_along(documents, s
 
 
 def test_what_was_paid_for_is_kept_when_a_build_is_stopped_in_the_middle(documents, settings):
-    seen = []
+    seen, stop = [], threading.Event()
 
     def falters(path, headers, body):
         if len(seen) == 3:
@@ -140,22 +136,26 @@ def test_what_was_paid_for_is_kept_when_a_build_is_stopped_in_the_middle(documen
         seen.append(body["input"])
         return services.openai(path, headers, body)
 
+    def stops(path, headers, body):
+        if body["input"] != ["Is it there?"]:
+            stop.set()
+        return services.openai(path, headers, body)
+
     with loopback(served(falters)) as server:
-        table = settings.embedders["b"].model_copy(
-            update={"base_url": f"{server.url}/v1", "at_once": 1, "batch": 3}
-        )
-        now = settings.model_copy(update={"embedders": {"b": table}})
+        now = only_b(settings, server, at_once=1, batch=3)
         with pytest.raises(ModelFailed) as caught:
             index.build(None, source(documents, now, "b"), settings=now)
         assert KEY not in str(caught.value)
         paid = [text for some in seen for text in some if text != "Is it there?" and "b: Is" not in text]
         assert len(paid) == 6
-        seen.clear()
-        seen.append([])
+        seen[:] = [[]]
         with pytest.raises(ModelFailed):
             index.build(None, source(documents, now, "b"), settings=now)
-        again = [text for some in seen for text in some]
-        assert not set(again) & set(paid)
+        assert not {text for some in seen for text in some} & set(paid)
+    with loopback(served(stops)) as server:
+        now = only_b(settings, server, query_prefix="")
+        with pytest.raises(Cancelled):
+            index.build(None, source(documents, now, "b"), settings=now, cancel=stop)
 
 
 def test_another_build_does_not_forget_what_was_paid_for(tmp_path):
@@ -173,9 +173,8 @@ def test_above_a_limit_nothing_is_embedded_until_it_is_confirmed(documents, sett
         index.build(None, str(documents), settings=now)
     assert texts(server) == ["Is it there?"]
     told = []
-    corpus = index.build(
-        None, str(documents), settings=now, begin=gate(now, confirmed=True, told=told.append)
-    )
+    begin = gate(now, confirmed=True, told=told.append)
+    corpus = index.build(None, str(documents), settings=now, begin=begin)
     assert told[0].texts == len(WORDS)
     assert told[0].cost == pytest.approx(told[0].tokens * 2.0 / 1e6)
     assert corpus.info.tokens > 0
@@ -183,26 +182,7 @@ def test_above_a_limit_nothing_is_embedded_until_it_is_confirmed(documents, sett
     assert isinstance(NotConfirmed("x"), BadInput)
 
 
-def test_stop_ends_a_build_by_a_service(documents, settings):
-    stop = threading.Event()
-
-    def stops(path, headers, body):
-        if body["input"] != ["Is it there?"]:
-            stop.set()
-        return services.openai(path, headers, body)
-
-    with loopback(served(stops)) as server:
-        table = settings.embedders["b"].model_copy(
-            update={"base_url": f"{server.url}/v1", "query_prefix": ""}
-        )
-        now = settings.model_copy(update={"embedders": {"b": table}})
-        with pytest.raises(Cancelled):
-            index.build(None, source(documents, now, "b"), settings=now, cancel=stop)
-
-
 def test_pieces_of_passages_belong_to_their_embedder(documents, settings):
-    from core.corpus.enrichments import store
-
     corpus = index.build(None, source(documents, settings, "a", "b"), settings=settings)
     store.build("sentences", corpus, settings=settings)
     other = index.by_embedder(corpus, "b", settings=settings)
@@ -211,13 +191,6 @@ def test_pieces_of_passages_belong_to_their_embedder(documents, settings):
     made = store.build("sentences", other, settings=settings)
     assert made.embedder == "b"
     assert store.describe("sentences", "documents", settings).embedder == "a"
-
-
-def test_routes_that_use_no_vectors_have_no_embedder():
-    for route in ours().values():
-        assert ("embedder" in {parameter.name for parameter in route.parameters}) is route.embeds
-    assert not ours()["bm25"].embeds
-    assert not ours()["splade"].embeds
 
 
 def test_a_route_with_an_embedder_is_a_route_of_its_own(documents, settings):
@@ -230,6 +203,8 @@ def test_a_route_with_an_embedder_is_a_route_of_its_own(documents, settings):
     assert "dense@a" in routes()
     assert "dense@a" not in list(routes())
     assert routes().get("dense@nobody") is None
+    for route in ours().values():
+        assert ("embedder" in {parameter.name for parameter in route.parameters}) is route.embeds
     for wrong in ("bm25@a", "dense@nobody", "nobody@a"):
         with pytest.raises(BadInput):
             pick(wrong)

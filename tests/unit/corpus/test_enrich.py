@@ -33,27 +33,18 @@ ASKED = "1. How do I return it?\n2. When is it paid?\n- What is the limit?\nAnyt
 def build(tmp_path, name="questions", corpus=None, llm=None, **options):
     corpus = corpus or MemoryCorpus(TEXTS)
     writer = llm or ScriptedLLM({"questions": ASKED, "context": "About returns."})
-    made = store.build(
-        name, corpus, settings=Settings(home=tmp_path), llm=writer, embedder=corpus.embedder, **options
-    )
-    return made, corpus, writer
+    how = {"settings": Settings(home=tmp_path), "llm": writer, "embedder": corpus.embedder, **options}
+    return store.build(name, corpus, **how), corpus, writer
 
 
 def keyed(tmp_path, owners, texts, corpus):
     """An index of given keys, made by the function that all recipes use."""
-    folder = tmp_path / f"keys-{len(list(tmp_path.iterdir()))}"
-
+    folder = tmp_path / "keys"
+    folder.mkdir()
     keys = [Key(row, f"shown {at}", text) for at, (row, text) in enumerate(zip(owners, texts, strict=True))]
     vectors = Vectors("hash", "hash", HashEmbedder, (), Checkpoint(folder, "hash"))
-    stages = Stages(lambda *_: None, threading.Event())
-    folder.mkdir()
-    write(
-        keys,
-        corpus,
-        folder,
-        Tools(Settings(home=tmp_path), stages, None, lambda: vectors),
-        words=True,
-    )
+    tools = Tools(Settings(home=tmp_path), Stages(lambda *_: None, threading.Event()), None, lambda: vectors)
+    write(keys, corpus, folder, tools, words=True)
     return KeyIndex(corpus, folder), folder
 
 

@@ -20,7 +20,7 @@ from core.steps.gate import exact_terms
 from core.steps.self_rag import foreign
 from ui.components.rewrites import word_diff
 
-LONG = 1_000_000
+LONG = 300_000
 
 
 def times(unit, length=LONG):

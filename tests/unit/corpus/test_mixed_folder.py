@@ -163,24 +163,18 @@ page.html: without navigation, header and footer of the page
 @pytest.mark.process
 def test_office_documents_and_books_are_markdown(folder):
     kreuzberg()
-    (folder / "policy.docx").write_bytes(
-        office.docx(
-            [("Heading1", "Travel policy"), ("", "Fly economy."), ("Heading1", "Hotels"), ("", "120 €.")]
-        )
-    )
+    policy = [("Heading1", "Travel policy"), ("", "Fly economy."), ("Heading1", "Hotels"), ("", "120 €.")]
+    (folder / "policy.docx").write_bytes(office.docx(policy))
     (folder / "review.pptx").write_bytes(slides(("Review", "Revenue rose."), ("Outlook", "It rains.")))
     (folder / "novel.epub").write_bytes(
         office.epub("The lighthouse", ["<h1>One</h1><p>The keeper lit the lamp.</p>", "<p>It went out.</p>"])
     )
     found, report = read(folder)
     by = {document.id: document for document in found}
-    assert (by["policy.docx"].title, by["policy.docx"].text) == (
-        "Travel policy",
-        "## Travel policy\n\nFly economy.\n\n## Hotels\n\n120 €.",
-    )
-    assert by["review.pptx"].title == "Review"
+    assert by["policy.docx"].text == "## Travel policy\n\nFly economy.\n\n## Hotels\n\n120 €."
     assert by["review.pptx"].text == "## Review\n\nRevenue rose.\n\n## Outlook\n\nIt rains."
-    assert by["novel.epub"].title == "The lighthouse"
+    titles = [by[name].title for name in ("policy.docx", "review.pptx", "novel.epub")]
+    assert titles == ["Travel policy", "Review", "The lighthouse"]
     assert "# One\n\nThe keeper lit the lamp.\n\nIt went out." in by["novel.epub"].text
     assert report.notes() == ()
     long = Document("x.docx", "", "# One\n\n" + "Words here. " * 20 + "\n\n# Two\n\n" + "More. " * 9)
@@ -189,12 +183,7 @@ def test_office_documents_and_books_are_markdown(folder):
 
 @pytest.mark.process
 def test_sheets_with_text_are_a_document_a_row_and_others_are_described(folder):
-    faq = [
-        ["Frequently asked"],
-        ["Question", "Answer", "Owner"],
-        ["Why?", "So.", "Ann"],
-        ["How?", "Thus.", None],
-    ]
+    faq = [["Asked"], ["Question", "Answer", "Owner"], ["Why?", "So.", "Ann"], ["How?", "Thus.", None]]
     numbers = [["article", "price"], [9, 12.5], [4, 7.0]]
     (folder / "book.xlsx").write_bytes(workbook(FAQ=faq, Numbers=numbers, Empty=[]))
     found, report = read(folder)
@@ -243,11 +232,8 @@ def test_what_is_missing_says_how_to_get_it(folder, monkeypatch, ending):
     assert line.endswith("is not installed: python -m pip install -r requirements-documents.txt")
 
 
-BOMB = (
-    "<!DOCTYPE x ["
-    + "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 20 if n else "ha" * 20}">' for n in range(9))
-    + "]>"
-)
+LAUGHS = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 20 if n else "ha" * 20}">' for n in range(9))
+BOMB = f"<!DOCTYPE x [{LAUGHS}]>"
 
 
 @pytest.mark.process
@@ -385,7 +371,6 @@ def test_a_line_without_an_end_is_left_out_alone(tmp_path, monkeypatch, name):
     assert [one.names for one in report.skipped] == [(f"{name}:3",)]
 
 
-ENTITIES = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 9))
 CELLS = '[{"cell_type": "raw", "source": null}, {"cell_type": "markdown", "source": ["eta"]}]'
 READ_AS = {
     "pipe.csv": ("sep=|\r\nid|name\r\n7|a,b\r\n", "7", "id: 7\nname: a,b"),
@@ -394,11 +379,7 @@ READ_AS = {
     "inner.jsonl": ('{"id": "i", "text": {"a": "b", "c": [1, 2]}}\n', "i", "a: b\nc: 1\nc: 2"),
     "cut.xml": ("<a><b>iota</a>", "cut.xml", "iota"),
     "entity.xml": ('<!DOCTYPE r [<!ENTITY x "in">]><r>&x; kappa</r>', "entity.xml", "in kappa"),
-    "outer.xml": (
-        '<!DOCTYPE r [<!ENTITY x SYSTEM "file:///etc/hosts">]><r>&x; mu</r>',
-        "outer.xml",
-        "&x; mu",
-    ),
+    "outer.xml": ('<!DOCTYPE r [<!ENTITY x SYSTEM "/etc/hosts">]><r>&x; mu</r>', "outer.xml", "&x; mu"),
     "none.ipynb": (f'{{"nbformat": 4, "cells": {CELLS}}}', "none.ipynb", "eta"),
     "hugo.md": ('+++\ntitle = "Named"\ndate = 2026-01-02\n+++\n\ngamma', "hugo.md", "gamma"),
 }
@@ -416,7 +397,7 @@ def test_what_other_programs_write_is_read_whole(tmp_path, name):
 
 
 def test_an_entity_that_grows_is_not_filled_in(tmp_path):
-    (tmp_path / "bomb.xml").write_text(f'<!DOCTYPE r [<!ENTITY e0 "ha">{ENTITIES}]><r>&e8; end</r>')
+    (tmp_path / "bomb.xml").write_text(f"{BOMB.replace('x', 'r', 1)}<r>&e8; end</r>")
     assert all(len(one.text) < 10_000_000 for one in documents(tmp_path))
 
 

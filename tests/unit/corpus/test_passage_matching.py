@@ -81,12 +81,6 @@ def test_by_id_then_place_then_text_then_words():
     )
 
 
-def test_a_document_kept_whole_is_known_by_the_document():
-    whole = Listed([Passage("d1", "d1", "", SAID[0], 0, len(SAID[0]))])
-    found = Matcher(whole).match([Returned("d1", SAID[0][:30], id="d1#chunk-7")])
-    assert (ids(found), found.rules) == (["d1"], ("id",))
-
-
 def test_ids_and_offsets_of_other_words_are_not_believed():
     numbered = Listed([Passage("1", "1", "", SAID[0], 0, 9), Passage("2", "2", "", SAID[1], 0, 9)])
     found = Matcher(numbered).match([Returned("1", SAID[1], id="1"), Returned("2", SAID[2], id="2")])
@@ -94,27 +88,33 @@ def test_ids_and_offsets_of_other_words_are_not_believed():
     assert is_unmatched(ids(found)[1])
     assert found.clashes == 2
     assert "2 with an id that the corpus has for other words" in found.in_words()
-    other = Returned(
-        "returns.md", "Something about an entirely different matter", start=0, end=RETURNS[0].end
-    )
+    other = Returned("returns.md", "Something about another matter", start=0, end=RETURNS[0].end)
     assert Matcher(CORPUS).match([other]).rules == (None,), "nor offsets"
     empty = Matcher(CORPUS).match([])
     assert (empty.placed, empty.share, empty.in_words()) == ((), None, "No passages were returned.")
 
 
+FIRST, SECOND, _ = RETURNS
+WHOLE = Passage("d1", "d1", "", SAID[0], 0, len(SAID[0]))  # a document kept whole
+(UNSPACED,) = chunks("jp.md", "返品を送る前に許可番号を申請してください。倉庫の住所は確認メールにあります。")
+NO_PLACE = [(None, 5), (5, None), (5, 5), (9, 5), (-3, 5), (10**9, 10**9 + 4)]
+
+
 @pytest.mark.parametrize(
-    ("start", "end"), [(None, 5), (5, None), (5, 5), (9, 5), (-3, 5), (10**9, 10**9 + 4)]
+    ("corpus", "hit", "placed", "rule"),
+    [
+        (Listed([WHOLE]), Returned("d1", SAID[0][:30], id="d1#chunk-7"), WHOLE.id, "id"),
+        (CORPUS, Returned("returns.md", start=FIRST.end - 10, end=SECOND.end), SECOND.id, "offsets"),
+        *((CORPUS, Returned("returns.md", SAID[1], start=a, end=b), SECOND.id, "text") for a, b in NO_PLACE),
+        (CORPUS, Returned("returns.md", SAID[0]), FIRST.id, "text"),
+        (CORPUS, Returned("copy.md", SAID[0]), "copy.md:0-79", "text"),
+        (CORPUS, Returned("?", SAID[0]), "copy.md:0-79", "text"),  # the first
+        (Listed([UNSPACED]), Returned("?", UNSPACED.text[:20]), UNSPACED.id, "text"),
+    ],
 )
-def test_offsets_that_are_none_fall_to_the_text(start, end):
-    asked = Returned("returns.md", SAID[1], start=start, end=end)
-    found = Matcher(CORPUS).match([asked])
-    assert (ids(found), found.rules) == ([RETURNS[1].id], ("text",))
-
-
-def test_one_without_text_is_placed_by_its_offsets():
-    first, second, _ = RETURNS
-    found = Matcher(CORPUS).match([Returned("returns.md", start=first.end - 10, end=second.end)])
-    assert ids(found) == [second.id]
+def test_a_hit_is_placed_by_what_it_says(corpus, hit, placed, rule):
+    found = Matcher(corpus).match([hit])
+    assert (ids(found), found.rules) == ([placed], (rule,))
 
 
 def test_a_longer_one_stands_for_each_passage_it_holds():
@@ -128,12 +128,6 @@ def test_a_longer_one_stands_for_each_passage_it_holds():
         assert "1 longer than a passage" in found.in_words()
 
 
-def test_of_equal_texts_the_one_of_the_same_document():
-    assert ids(Matcher(CORPUS).match([Returned("copy.md", SAID[0])])) == ["copy.md:0-79"]
-    assert ids(Matcher(CORPUS).match([Returned("returns.md", SAID[0])])) == [RETURNS[0].id]
-    assert ids(Matcher(CORPUS).match([Returned("?", SAID[0])])) == ["copy.md:0-79"], "the first"
-
-
 def test_what_the_corpus_lacks_is_one_passage_whoever_returned_it():
     text = "An offer that is found in no document"
     one, two = own(Returned("web", text, id="7")), own(Returned("web", text.upper(), id="8"))
@@ -141,12 +135,6 @@ def test_what_the_corpus_lacks_is_one_passage_whoever_returned_it():
     assert is_unmatched(one.id)
     assert not is_unmatched(RETURNS[0].id)
     assert (one.text, one.doc_id, one.start, one.end) == (text, "web", 0, len(text))
-
-
-def test_scripts_without_spaces_are_compared_by_letter():
-    text = "返品を送る前に許可番号を申請してください。倉庫の住所は確認メールにあります。"
-    found = Matcher(Listed(chunks("jp.md", text))).match([Returned("?", text[:20])])
-    assert found.rules == ("text",)
 
 
 @pytest.mark.parametrize("text", ["", "   ", "—", "\0", "\ud800", "🎉🎉", "a" * 100_000, "ﬁnance ＡＢＣ"])

@@ -29,8 +29,8 @@ def build(tmp_path, name, texts=TEXTS, llm=None):
     return made, corpus, store.load(name, corpus, Settings(home=tmp_path))
 
 
-@given(st.integers(1, 120), st.integers(0, 5))
-@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 60), st.integers(0, 5))
+@settings(max_examples=10)
 def test_groups_take_each_row_once_and_the_same_ones_again(count, seed):
     vectors = np.random.default_rng(seed).standard_normal((count, 16)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -117,18 +117,13 @@ def test_they_are_removed_one_by_one_or_with_their_source(folder, settings, mode
         catalogue.chosen_variants(catalogue.source("shop", settings=settings), settings)
 
 
-def test_the_own_chunking_is_left_out_and_each_is_made_once(folder, settings):
+def test_the_own_chunking_is_left_out_each_is_made_once_and_others_are_told_what_is_allowed(folder, settings):
     source = catalogue.source(folder, settings=settings)
-    assert [one.name for one in variants.wanted(source, "700,256,256, headings")] == [
-        "shop@256",
-        "shop@headings",
-    ]
-
-
-@pytest.mark.parametrize("given", ["", " , ", "256,colour", "30", "512/300"])
-def test_what_is_no_chunking_is_told_with_what_is_allowed(given, folder, settings):
-    with pytest.raises(BadInput, match=r"headings|from 50 to|from 0 to"):
-        variants.wanted(catalogue.source(folder, settings=settings), given)
+    wanted = [one.name for one in variants.wanted(source, "700,256,256, headings")]
+    assert wanted == ["shop@256", "shop@headings"]
+    for given in ("", " , ", "256,colour", "30", "512/300"):
+        with pytest.raises(BadInput, match=r"headings|from 50 to|from 0 to"):
+            variants.wanted(source, given)
 
 
 def test_a_chunking_has_no_chunkings_and_keeps_its_own(folder, settings, model):

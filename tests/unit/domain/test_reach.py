@@ -65,9 +65,8 @@ STOP = threading.Event
 
 
 def chat(url, **more):
-    return ChatClient(f"{url}/v1", model="m", key="", label="chat", **more).complete(
-        ASK, timeout=20, cancel=STOP()
-    )
+    made = ChatClient(f"{url}/v1", model="m", key="", label="chat", **more)
+    return made.complete(ASK, timeout=20, cancel=STOP())
 
 
 def completions(url, **more):
@@ -103,13 +102,8 @@ def names(monkeypatch):
     def answer(find):
         def getaddrinfo(host, port, *_, **__):
             asked.append(host)
-            found = find(host)
-            if not found:
-                raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-            kinds = [socket.AF_INET6 if ":" in one else socket.AF_INET for one in found]
-            return [
-                (kind, socket.SOCK_STREAM, 6, "", (one, port)) for kind, one in zip(kinds, found, strict=True)
-            ]
+            kinds = [(socket.AF_INET6 if ":" in one else socket.AF_INET, one) for one in find(host)]
+            return [(kind, socket.SOCK_STREAM, 6, "", (one, port)) for kind, one in kinds]
 
         monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
         return asked

@@ -93,9 +93,7 @@ def test_a_text_is_redacted_as_character_by_character(text, stride):
 
 LONG = {
     "a reply": json.dumps({"text": "50% of it, and so on\n" * 40}) + KEY,
-    "nothing coded": "a" * 1000,
     "all coded": "%41\\u0041\\a",
-    "the key": KEY,
     "the key, coded": EVERY,
     "the key, apart": KEY + " ",
 }

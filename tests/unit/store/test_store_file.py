@@ -123,7 +123,8 @@ def test_a_file_that_is_not_ours_is_refused_and_left_alone(tmp_path, kind):
 
 
 WRITE = """
-import sys, threading
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from core.store import Store
@@ -140,8 +141,8 @@ def work(thread):
     store.tag(f"{name}-{thread}-4", [name])
     assert store.flush(), store.warnings
 
-threads = [threading.Thread(target=work, args=(t,)) for t in range(4)]
-[t.start() for t in threads]; [t.join() for t in threads]
+with ThreadPoolExecutor(4) as pool:
+    list(pool.map(work, range(4)))
 """
 
 
@@ -269,20 +270,19 @@ def test_a_process_that_has_ended_is_gone_before_its_parent_looks():
     assert not process_liveness.alive(me.host, child.pid, born, 0.0, me.boot)
 
 
-def test_where_linux_is_not_start_times_are_by_the_clock(store, monkeypatch):
-    monkeypatch.setattr(system, "PROC", store.path.parent / "nothing")
-    system.boot_id.cache_clear()
-    process_liveness._owner.cache_clear()
+def test_where_linux_is_not_start_times_are_by_the_clock(tmp_path, monkeypatch):
+    monkeypatch.setattr(system, "PROC", tmp_path / "nothing")
+    for known in (system.boot_id, process_liveness._owner):
+        known.cache_clear()
     try:
         me = process_liveness.me()
-        assert me.boot is None
-        assert me.born == pytest.approx(psutil.Process().create_time())
+        assert (me.boot, me.born) == (None, pytest.approx(psutil.Process().create_time()))
         assert process_liveness.alive(me.host, me.pid, me.born, 0.0, me.boot)
         assert not process_liveness.alive(me.host, me.pid, me.born - 60, 0.0, me.boot)
         assert not process_liveness.alive(me.host, 2**22 + 1, me.born, 0.0, me.boot)
     finally:
-        system.boot_id.cache_clear()
-        process_liveness._owner.cache_clear()
+        for known in (system.boot_id, process_liveness._owner):
+            known.cache_clear()
 
 
 # --- a place that cannot be written
@@ -442,16 +442,14 @@ def many(store, count):
 
 @pytest.mark.slow
 def test_a_page_of_100_000_runs_costs_as_much_as_one_of_500(tmp_path):
-    few, lots = Store(tmp_path / "few.sqlite"), Store(tmp_path / "lots.sqlite")
-    many(few, 500)
-    many(lots, 100_000)
-    for page in (
-        lambda store: store.sessions(),
-        lambda store: store.sessions(before="00000300"),
-        lambda store: store.sessions(corpus="c7"),
-        lambda store: store.route_history("c7"),
-    ):
-        assert cpu(lambda _: page(lots), 9) < 5 * cpu(lambda _: page(few), 9)  # noqa: B023
-    assert lots.count() == 100_000
-    few.close()
-    lots.close()
+    with closing(Store(tmp_path / "few.sqlite")) as few, closing(Store(tmp_path / "lots.sqlite")) as lots:
+        many(few, 500)
+        many(lots, 100_000)
+        for page in (
+            lambda store: store.sessions(),
+            lambda store: store.sessions(before="00000300"),
+            lambda store: store.sessions(corpus="c7"),
+            lambda store: store.route_history("c7"),
+        ):
+            assert cpu(lambda _: page(lots), 9) < 5 * cpu(lambda _: page(few), 9)  # noqa: B023
+        assert lots.count() == 100_000

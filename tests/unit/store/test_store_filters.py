@@ -27,21 +27,14 @@ def asked(id, *, corpus="support", routes=("bm25",), status="done", created="202
 @pytest.fixture(scope="module")
 def crowd(tmp_path_factory):
     """80 runs of every kind, each with its tags and whether it was deleted; one was left running."""
-    store = Store(tmp_path_factory.mktemp("crowd") / "sessions.sqlite")
-    chance = random.Random(7)
-    made = {}
+    store, chance, made = Store(tmp_path_factory.mktemp("crowd") / "sessions.sqlite"), random.Random(7), {}
     for n in range(80):
-        run = asked(
-            f"{n:03}",
-            corpus=chance.choice(CORPORA),
-            routes=chance.sample(ROUTES, chance.randint(0, 3)),
-            status=chance.choice(STATUSES),
-            created=f"{chance.choice(DAYS)}T{chance.choice(TIMES)}",
-        )
-        tags = chance.sample(TAGS, chance.randint(0, 3))
+        routes, tags = (chance.sample(some, chance.randint(0, 3)) for some in (ROUTES, TAGS))
+        created = f"{chance.choice(DAYS)}T{chance.choice(TIMES)}"
+        what = {"corpus": chance.choice(CORPORA), "status": chance.choice(STATUSES), "created": created}
+        run, gone = asked(f"{n:03}", routes=routes, **what), chance.random() < 0.2
         store.save(run)
         store.tag(run.id, tags)
-        gone = chance.random() < 0.2
         if gone:
             store.delete(run.id)
         made[run.id] = (run, tags, gone)

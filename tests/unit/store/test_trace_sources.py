@@ -144,26 +144,16 @@ def langsmith(documents, **more):
     ]
 
 
-def observation(id, kind, name, start, end, parent, output):
-    return {
-        "id": id,
-        "traceId": "t",
-        "type": kind,
-        "name": name,
-        "startTime": AT.format(start),
-        "endTime": AT.format(end),
-        "parentObservationId": parent,
-        "input": {"query": ASKED},
-        "output": output,
-    }
-
-
 def langfuse(documents, kind="SPAN", **more):
+    def observation(id, kind, name, start, end, parent, output):
+        times = {"startTime": AT.format(start), "endTime": AT.format(end), "parentObservationId": parent}
+        return {"id": id, "traceId": "t", "type": kind, "name": name, **times, **asked, "output": output}
+
+    asked = {"input": {"query": ASKED}}
     chain = observation("a", "CHAIN", "RAG", 0, 3, None, ANSWER)
     search = observation("b", kind, "search", 1, 2, "a", documents)
-    asked = {"input": json.dumps({"query": ASKED}), "output": json.dumps({"result": ANSWER})}
-    trace = {"id": "t", "name": "RAG", "timestamp": AT.format(0)}
-    return {**trace, **asked, "observations": [chain, search], **more}
+    trace = {"id": "t", "name": "RAG", "timestamp": AT.format(0), "input": json.dumps({"query": ASKED})}
+    return {**trace, "output": json.dumps({"result": ANSWER}), "observations": [chain, search], **more}
 
 
 def snake(value):
