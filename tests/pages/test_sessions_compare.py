@@ -167,20 +167,14 @@ def test_files_are_imported_one_by_one_and_what_came_in_is_linked(visit, engine,
     bundle = other.store.export_bundle(["n1", "n2"])
     given = {"a.zip": bundle, "b.zip": b"no zip", "a again.zip": bundle}
     files = [SimpleNamespace(name=name, getvalue=lambda data=data: data) for name, data in given.items()]
-    found = take_in(engine.store, files)
-    assert [(name, new, bool(wrong)) for name, new, wrong in found] == [
-        ("a.zip", ["n1", "n2"], False),
-        ("b.zip", [], True),
-        ("a again.zip", [], False),
-    ]
     app = visit("sessions.py")
-    app.session_state["sessions_imported"] = found
+    app.session_state["outcome:sessions_imported"] = take_in(engine.store, files)
     app.run()
     assert "b.zip was not imported: this is not a session bundle" in text(app)
     assert "2 new runs from 2 files" in text(app)
-    assert len(app.get("page_link")) >= 2
-    app.button(key="close_import").click().run()
-    assert "2 runs are new" not in text(app)
+    assert len(app.dataframe[0].value) == 5
+    app.button(key="sessions_imported_undo").click().run()
+    assert len(app.dataframe[0].value) == 3
 
 
 def test_all_that_is_found_is_exported_but_for_what_still_runs(visit, engine, stored):

@@ -117,8 +117,3 @@ def table(
     last = tag("tfoot", row("td", foot)) if foot else EMPTY
     body = tag("tbody", *(row("td", cells) for cells in rows))
     return tag("table", tag("thead", row("th", heads)), body, last, css=f"rs-table {css}".rstrip())
-
-
-def table_of(head: object, rows: Iterable[object], *, css: str = "") -> Markup:
-    """Return a table in the common style. `head` and `rows` are `tr` elements; `css` adds classes."""
-    return tag("table", tag("thead", head), tag("tbody", *rows), css=f"rs-table {css}".rstrip())

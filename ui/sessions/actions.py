@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 
 import streamlit as st
@@ -14,8 +13,8 @@ from core.domain.errors import RouteScopeError
 from core.evaluation.finding import count
 from core.store import Filters, SessionRow, Store
 from core.store.run_annotations import MAX_NOTE
-from ui.app import account, outcome, say, state
-from ui.app.markup import cut, md
+from ui.app import account, outcome, state
+from ui.app.markup import cut
 from ui.app.outcome import Outcome
 from ui.components import complaint, sharing
 from ui.components.download import download
@@ -24,9 +23,8 @@ from ui.sessions import compare, replay
 from ui.sessions.run_list import changed
 
 PLACE = "sessions"  # of what was deleted last
-IMPORTED = "sessions_imported"  # [(name of a file, ids that were new, what went wrong)] of the last import
+IMPORTS = "sessions_imported"  # of the last import
 MAX_EXPORTED = 500  # runs of one export: a bundle is made in memory
-LINKS = 20  # imported runs that are listed with a link
 OPEN = "Shows the stored run without searching again or calling a model."
 BUNDLE = "A bundle of the runs with their tags and notes, which any RouteScope can import"
 
@@ -118,7 +116,7 @@ def delete(store: Store, ids: Sequence[str]) -> Outcome:
 
 
 def bring_in(store: Store) -> None:
-    """Choose bundles, import them, and see what came in, with links, until that is closed."""
+    """Choose bundles, import them, and see what came in."""
     with st.expander("Import bundles", key="import_bundles"):
         st.caption(
             "Each file is imported as a whole or not at all. Runs that are already stored stay unchanged."
@@ -126,40 +124,21 @@ def bring_in(store: Store) -> None:
         given = st.file_uploader(
             "Bundles", type="zip", key="bundle", label_visibility="collapsed", accept_multiple_files=True
         )
-        if given and st.button(f"Import {len(given)}", key="import"):
-            st.session_state[IMPORTED] = take_in(store, given)
-            changed()
-            st.rerun()
-    imported: list[tuple[str, list[str], str]] = st.session_state.get(IMPORTED, [])
-    if not imported:
-        return
-    with st.container(border=True):
-        for name, _, wrong in imported:
-            if wrong:
-                say.error(f"{cut(name, 80)} was not imported: {wrong}")
-        files = [name for name, _, wrong in imported if not wrong]
-        new = list(dict.fromkeys(id for _, ids, _ in imported for id in ids))
-        if files:
-            added = f"{count(len(new), 'new runs')} from {count(len(files), 'files')}"
-            st.success(f"{added}; any others were already stored.")
-        for id in new[:LINKS]:
-            with suppress(RouteScopeError):  # deleted since
-                row = store.session(id)
-                label = f"{row.created[:16].replace('T', ' ')} · {cut(row.question, 90)} · {row.corpus}"
-                st.page_link("compare.py", label=md(label), query_params={"run": id})
-        if len(new) > LINKS:
-            st.caption(f"{len(new) - LINKS} more in the list above.")
-        st.button(
-            "Close", key="close_import", type="tertiary", on_click=st.session_state.pop, args=(IMPORTED,)
-        )
+        if given:
+            outcome.button(f"Import {len(given)}", IMPORTS, partial(take_in, store, given), "import")
+    outcome.draw(IMPORTS)
 
 
-def take_in(store: Store, files: Sequence[UploadedFile]) -> list[tuple[str, list[str], str]]:
-    """Import files one after another: (name, ids of the runs that are new, what was wrong with it or "")."""
-    found: list[tuple[str, list[str], str]] = []
+def take_in(store: Store, files: Sequence[UploadedFile]) -> Outcome:
+    """Import files one after another, and tell what came in and what did not; Undo deletes the new runs."""
+    new, wrong = list[str](), list[str]()
     for file in files:
         try:
-            found.append((file.name, store.import_bundle(file.getvalue()), ""))
+            new += store.import_bundle(file.getvalue())
         except RouteScopeError as error:
-            found.append((file.name, [], str(error)))
-    return found
+            wrong.append(f"{cut(file.name, 80)} was not imported: {error}.")
+    changed()
+    told = f"{count(len(new), 'new runs')} from {count(len(files) - len(wrong), 'files')}"
+    lines = " ".join([f"{told}; any others were already stored.", *wrong])
+    link = ("compare.py", "Open the first", {"run": new[0]})
+    return Outcome(lines, partial(delete, store, new), link) if new else Outcome(lines)
