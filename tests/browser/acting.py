@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 MAIN = "[data-testid=stMain]"
 QUIET_MS, LONGEST_MS = 400, 15_000
@@ -56,6 +56,28 @@ def still(page) -> str:
         if since == 4:
             break
     return shown
+
+
+def views(page) -> Iterator[int]:
+    """Open each tab of the page in turn, which has no exception, and yield its number."""
+    tabs = page.locator(f"{MAIN} [data-testid=stTab]")
+    for number in range(tabs.count()):
+        tabs.nth(number).click()
+        settle(page)
+        assert page.locator("[data-testid=stException]").count() == 0
+        yield number
+
+
+def reopened_alike(page, tab) -> None:
+    """Fail if the second view of the page, opened by its address alone, says anything else."""
+    tabs = page.locator(f"{MAIN} [data-testid=stTab]")
+    if tabs.count() > 1:
+        tabs.nth(1).click()
+        settle(page)
+    shown = still(page)
+    again = tab("/" + page.url.split("/", 3)[3])
+    settle(again)
+    assert still(again) == shown
 
 
 def failures(page) -> list[str]:

@@ -81,6 +81,13 @@ def chromium() -> str:
     return found
 
 
+def core(home, command, *rest):
+    """What a command prints over a home, without a language model."""
+    env = {**os.environ, "ROUTESCOPE_HOME": str(home), "ROUTESCOPE_LLM_MODE": "replay"}
+    line = [sys.executable, "-m", "core", *command.split(), *rest]
+    return subprocess.run(line, cwd=ROOT, env=env, check=True, capture_output=True, timeout=170).stdout
+
+
 @pytest.fixture(scope="session")
 def home(tmp_path_factory):
     """Where the running app keeps everything."""
@@ -95,9 +102,7 @@ def address(home):
     folder.mkdir()
     for name, text in DOCUMENTS.items():
         (folder / f"{name}.md").write_text(text + "\n")
-    env = {**os.environ, "ROUTESCOPE_HOME": str(home), "ROUTESCOPE_LLM_MODE": "replay"}
-    index = [sys.executable, "-m", "core", "index", str(folder), "--name", "handbook"]
-    subprocess.run(index, cwd=ROOT, env=env, check=True, capture_output=True, timeout=170)
+    core(home, "index --name handbook", str(folder))
     store = Store(home / "routescope.sqlite")
     for run in (
         make_run(mishaps=False, run_id="good", corpus="handbook"),
@@ -138,25 +143,8 @@ def labels(address, home):
 @pytest.fixture(scope="session")
 def kept(labels, home):
     """The name of an evaluation made on the command line."""
-    env = {**os.environ, "ROUTESCOPE_HOME": str(home), "ROUTESCOPE_LLM_MODE": "replay"}
-    command = [
-        sys.executable,
-        "-m",
-        "core",
-        "eval",
-        "handbook",
-        "--labels",
-        labels,
-        "--split",
-        "all",
-        "--routes",
-        ROUTES,
-        "--keep",
-        "decided",
-        "--json",
-    ]
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, check=True, timeout=170)
-    assert json.loads(done.stdout)["labelled"] == len(ASKED)
+    done = core(home, f"eval handbook --labels {labels} --split all --routes {ROUTES} --keep decided --json")
+    assert json.loads(done)["labelled"] == len(ASKED)
     return "decided"
 
 

@@ -1,37 +1,25 @@
 """Every page in a real browser: picking, sliders, bundles, links, a presentation, a hostile corpus."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from core.domain.types import Query
 from core.store import Store
 from core.store.playlists import PlaylistEntry
-from tests.browser.acting import MAIN, choose, eventually, failures, settle, still, text, tick
+from tests.browser.acting import MAIN, choose, eventually, failures, reopened_alike, settle, text, tick, views
+from tests.browser.conftest import ROOT, core
 from tests.large import large_run
 from tests.runs import HOSTILE, make_run
 
 pytestmark = [pytest.mark.browser, pytest.mark.enable_socket]
-ROOT = Path(__file__).resolve().parents[2]
 STEPS = tuple(f"/steps?view={view}&" for view in ("Transform", "Fusion", "Graph", "Evaluators"))
 RUN_PAGES = ("/?", "/why?", *STEPS, "/latency?")
 DECIDE = ("/label?", "/evaluate?", "/tune?", "/release?")
-PAGES = (
-    *RUN_PAGES,
-    *DECIDE,
-    "/sessions?",
-    "/present?",
-    "/corpus?",
-    "/settings?",
-    "/help?",
-)
+PAGES = (*RUN_PAGES, *DECIDE, "/sessions?", "/present?", "/corpus?", "/settings?", "/help?")
 
 
 @pytest.fixture(scope="module")
@@ -45,21 +33,8 @@ def large(address, home):
 @pytest.fixture(scope="module")
 def asked(address, home):
     """A run that was really made here, of the routes that need no model."""
-    command = [
-        sys.executable,
-        "-m",
-        "core",
-        "ask",
-        "refund for the returned item",
-        "--corpus",
-        "handbook",
-        "--routes",
-        "bm25,dense,hybrid_rrf,hybrid_linear,mmr",
-        "--json",
-    ]
-    env = {**os.environ, "ROUTESCOPE_HOME": str(home), "ROUTESCOPE_LLM_MODE": "replay"}
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, check=True, timeout=120)
-    return json.loads(done.stdout)
+    wanted = "--corpus handbook --routes bm25,dense,hybrid_rrf,hybrid_linear,mmr --json"
+    return json.loads(core(home, f"ask {wanted}", "refund for the returned item"))
 
 
 # Links: each page on a server that has shown nothing yet to this visitor.
@@ -89,10 +64,7 @@ def test_a_page_says_what_is_wrong_and_breaks_on_nothing(tab, path, run):
     assert page.locator("[data-testid=stException]").count() == 0
     if run == "nothing-like-this":
         assert "there is no run" in text(page)
-    for number in range(page.locator(f"{MAIN} [data-testid=stTab]").count()):
-        page.locator(f"{MAIN} [data-testid=stTab]").nth(number).click()
-        settle(page)
-        assert page.locator("[data-testid=stException]").count() == 0
+    list(views(page))
     for frame in ("img", "script", "iframe", "object"):
         assert page.locator(f".rs {frame}").count() == 0
 
@@ -102,14 +74,7 @@ def test_a_page_says_what_is_wrong_and_breaks_on_nothing(tab, path, run):
 def test_the_link_to_a_view_reopens_it(tab, asked, path):
     page = tab(f"{path}run={asked['run_id']}")
     settle(page)
-    tabs = page.locator(f"{MAIN} [data-testid=stTab]")
-    if tabs.count() > 1:
-        tabs.nth(1).click()
-        settle(page)
-    shown, url = still(page), page.url
-    again = tab("/" + url.split("/", 3)[3])
-    settle(again)
-    assert still(again) == shown
+    reopened_alike(page, tab)
 
 
 # Compare and Why.
@@ -277,31 +242,15 @@ def test_a_hostile_corpus_is_searched_and_read_on_every_page(tab, home, address)
     for n, payload in enumerate(payloads):
         said = f"# {payload}\n\nA parcel is returned within {n} days. {payload}\n"
         (folder / f"doc <b>{n}.md").write_text(said, encoding="utf-8", errors="replace")
-    env = {**os.environ, "ROUTESCOPE_HOME": str(home), "ROUTESCOPE_LLM_MODE": "replay"}
-    index = [sys.executable, "-m", "core", "index", str(folder), "--name", "hostile"]
-    subprocess.run(index, cwd=ROOT, env=env, check=True, capture_output=True, timeout=170)
-    question = f"When is a parcel returned? {HOSTILE[0]}"
-    command = [
-        sys.executable,
-        "-m",
-        "core",
-        "ask",
-        question,
-        "--corpus",
-        "hostile",
-        "--routes",
-        "bm25,dense,hybrid_rrf,mmr,dedupe,compress",
-        "--json",
-    ]
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, check=True, timeout=120)
-    run_id = json.loads(done.stdout)["run_id"]
+    core(home, "index --name hostile", str(folder))
+    wanted = "--corpus hostile --routes bm25,dense,hybrid_rrf,mmr,dedupe,compress --json"
+    asked = core(home, f"ask {wanted}", f"When is a parcel returned? {HOSTILE[0]}")
+    run_id = json.loads(asked)["run_id"]
     for path in (*RUN_PAGES, "/sessions?", "/corpus?", "/present?"):
         page = tab(f"{path}run={run_id}&corpus=hostile")
         settle(page)
         title = page.title()
-        for number in range(page.locator(f"{MAIN} [data-testid=stTab]").count()):
-            page.locator(f"{MAIN} [data-testid=stTab]").nth(number).click()
-            settle(page)
+        list(views(page))
         assert page.title() == title
         assert page.locator("[data-testid=stException]").count() == 0
         assert page.locator(".rs :is(img, script, iframe, svg, object, embed, form)").count() == 0

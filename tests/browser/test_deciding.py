@@ -7,7 +7,7 @@ import pytest
 
 from core.domain import settings
 from core.evaluation import experiment_store
-from tests.browser.acting import MAIN, eventually, failures, settle, still, text
+from tests.browser.acting import MAIN, eventually, failures, reopened_alike, settle, text, views
 from tests.browser.conftest import ASKED
 
 pytestmark = [pytest.mark.browser, pytest.mark.enable_socket]
@@ -17,15 +17,12 @@ pytestmark = [pytest.mark.browser, pytest.mark.enable_socket]
 def test_every_view_of_every_page_is_there_and_fits(tab, kept, path):
     page = tab(f"{path}{'&' if '?' in path else '?'}evaluation={kept}", width=900, scheme="dark")
     settle(page)
-    tabs = page.locator(f"{MAIN} [data-testid=stTab]")
-    assert tabs.count() >= 3
-    for number in range(tabs.count()):
-        tabs.nth(number).click()
-        settle(page)
+    for _ in views(page):
         assert failures(page) == []
         assert len(text(page)) > 80
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
         assert page.locator(".rs :is(img, script, iframe, object, embed, form)").count() == 0
+    assert page.locator(f"{MAIN} [data-testid=stTab]").count() >= 3
 
 
 @pytest.mark.parametrize("path", ["/evaluate", "/release"])
@@ -54,12 +51,7 @@ def test_a_click_on_a_route_opens_its_questions(tab, kept):
 def test_the_link_to_a_view_reopens_it(tab, kept, path):
     page = tab(f"{path}?evaluation={kept}")
     settle(page)
-    page.locator(f"{MAIN} [data-testid=stTab]").nth(1).click()
-    settle(page)
-    shown, url = still(page), page.url
-    again = tab("/" + url.split("/", 3)[3])
-    settle(again)
-    assert still(again) == shown
+    reopened_alike(page, tab)
 
 
 @pytest.mark.trust

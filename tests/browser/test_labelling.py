@@ -156,11 +156,7 @@ def test_disagreements_are_settled_by_the_same_keys_and_the_labels_go_out(tab, h
     given.value.save_as(tmp_path / "two.qrels")
     desk = stored(home, "two")
     assert desk.adjudicated()["q0", "q0-0"].annotator == "carol"
-    assert (tmp_path / "two.qrels").read_text().splitlines() == [
-        "q0 0 q0-0 3",
-        "q0 0 q0-1 1",
-        "q0 0 q0-2 0",
-    ]
+    assert (tmp_path / "two.qrels").read_text().splitlines() == ["q0 0 q0-0 3", "q0 0 q0-1 1", "q0 0 q0-2 0"]
 
 
 @pytest.mark.trust

@@ -1,8 +1,5 @@
 """No text becomes a link that leads elsewhere: questions, documents, names and errors full of addresses."""
 
-import os
-import subprocess
-import sys
 from contextlib import closing
 from dataclasses import replace
 from urllib.parse import quote
@@ -12,8 +9,8 @@ import pytest
 from core.domain.types import Query, Turn
 from core.store import Store
 from core.store.playlists import PlaylistEntry
-from tests.browser.acting import MAIN, alerts, eventually, settle, text
-from tests.browser.conftest import ROOT
+from tests.browser.acting import alerts, eventually, settle, text, views
+from tests.browser.conftest import core
 from tests.browser.test_dashboard import DECIDE, PAGES, RUN_PAGES
 from tests.runs import make_run
 
@@ -32,9 +29,7 @@ def linked(address, home):
     folder.mkdir()
     for n in range(4):
         (folder / f"www.evil.example {n}.md").write_text(f"# {LINKS}\n\nA parcel is returned. {LINKS} {n}\n")
-    env = {**os.environ, "ROUTESCOPE_HOME": str(home), "ROUTESCOPE_LLM_MODE": "replay"}
-    index = [sys.executable, "-m", "core", "index", str(folder), "--name", "linked"]
-    subprocess.run(index, cwd=ROOT, env=env, check=True, capture_output=True, timeout=170)
+    core(home, "index --name linked", str(folder))
     run = make_run(hostile=True, run_id="linked", corpus="linked")
     passages = {
         id: replace(one, title=f"{LINKS} {n}", text=f"{LINKS} {one.text}")
@@ -66,10 +61,7 @@ def test_no_page_links_elsewhere(tab, linked, path):
     page = tab(f"{path}run={linked}&corpus=linked")
     settle(page)
     assert page.locator("[data-testid=stException]").count() == 0
-    for number in range(page.locator(f"{MAIN} [data-testid=stTab]").count()):
-        page.locator(f"{MAIN} [data-testid=stTab]").nth(number).click()
-        settle(page)
-        assert page.locator("[data-testid=stException]").count() == 0
+    list(views(page))
     if path in RUN_PAGES:
         assert "evil.example" in text(page)
 

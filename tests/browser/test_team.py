@@ -246,25 +246,10 @@ def test_what_could_be_reached_without_a_login_does_not_start(environment, addre
     import os
 
     plain = {name: value for name, value in os.environ.items() if name != "FORWARDED_ALLOW_IPS"}
-    command = [
-        sys.executable,
-        "-m",
-        "streamlit",
-        "run",
-        "app.py",
-        "--server.port",
-        str(free_port()),
-        "--server.address",
-        address,
-    ]
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        env={**plain, "ROUTESCOPE_HOME": str(tmp_path), **environment},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    command = f"-m streamlit run app.py --server.port {free_port()} --server.address {address}".split()
+    env = {**plain, "ROUTESCOPE_HOME": str(tmp_path), **environment}
+    given = {"cwd": ROOT, "env": env, "capture_output": True, "text": True, "timeout": 60}
+    done = subprocess.run([sys.executable, *command], check=False, **given)
     assert done.returncode != 0
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert told in line

@@ -24,10 +24,7 @@ def save(app, key):
 
 @pytest.mark.parametrize(
     ("page", "key", "view"),
-    [
-        ("compare.py", "wrong_ranking", {"run": "good"}),
-        ("why.py", "wrong_here", {"run": "good"}),
-    ],
+    [("compare.py", "wrong_ranking", {"run": "good"}), ("why.py", "wrong_here", {"run": "good"})],
 )
 def test_saving_as_it_is_makes_a_labelled_question(visit, stored, engine, page, key, view):
     app = visit(page, **view)

@@ -41,11 +41,7 @@ def range_plot(found: Sequence[Latency]) -> Figure:
     least, most = min(medians, default=1.0), max(ends, default=1.0)
     figure = chart(
         80 + 22 * max(1, len(rows)),
-        x={
-            "type": "log",
-            "fixedrange": False,
-            **duration_ticks(least, most),
-        },
+        x={"type": "log", "fixedrange": False, **duration_ticks(least, most)},
         y={**row_axis(names), "fixedrange": False},
     )
     colours, about = [KINDS[one.kind][1] if one.kind else ink() for one in rows], []

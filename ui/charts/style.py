@@ -65,11 +65,7 @@ def scale() -> list[tuple[float, str]]:
 
 
 def chart(
-    height: int,
-    *,
-    x: Mapping[str, Any] | None = None,
-    y: Mapping[str, Any] | None = None,
-    **layout: Any,
+    height: int, *, x: Mapping[str, Any] | None = None, y: Mapping[str, Any] | None = None, **layout: Any
 ) -> Figure:
     """Return an empty figure in the theme of all charts: `height` pixels, on the page's own background.
 

@@ -67,12 +67,7 @@ def _table(known: list[Known]) -> None:
         for item in known
         for info in [item.info]
     ]
-    tables.table(
-        rows,
-        "chunkings_table",
-        "Chunkings of the corpus with their size and cost",
-        pinned="Corpus",
-    )
+    tables.table(rows, "chunkings_table", "Chunkings of the corpus with their size and cost", pinned="Corpus")
     for item in known:
         if item.state != "ready":
             say.caption(f"{item.name}: {on_page(item.reason)}")

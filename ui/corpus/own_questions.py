@@ -20,7 +20,7 @@ from core.evaluation.questions.generate import KINDS
 from core.evaluation.verdict import details, headline
 from core.store.labels import GRADES, Judgement, Pair
 from ui.app import account, opening, say, state
-from ui.app.markup import cut, fragment, md, show, tag
+from ui.app.markup import cut, fragment, md, show
 from ui.app.names import named
 from ui.app.progress import follow
 from ui.app.routes import title
@@ -147,14 +147,9 @@ def _map(desk: Desk, found: route_map.Rankings) -> None:
     if chosen is not None:
         shown = [group for group in made if group.routes[0] in found[chosen]][:SIDE_BY_SIDE]
         for column, group in zip(st.columns(max(1, len(shown))), shown, strict=False):
-            ids = found[chosen][group.routes[0]][:5]
-            pairs = [(chosen, id) for id in ids]
-            items = [
-                tag("li", tag("b", _name(desk, one)), tag("div", _text(desk, one, 120), css="dim"))
-                for one in pairs
-            ]
+            first = [_told(desk, (chosen, id), 120) for id in found[chosen][group.routes[0]][:5]]
             with column:
-                show(tag("div", tag("b", title(group.routes[0])), tag("ol", *items), css="rs", dir="auto"))
+                show(fragment("corpus.first", title(group.routes[0]), first))
 
 
 def _grade(desk: Desk) -> None:
@@ -167,9 +162,8 @@ def _grade(desk: Desk) -> None:
     locked = bool(account.needs("label")["disabled"])
     for pair in [one for one in contest(desk).order() if one not in judged][:TO_GRADE]:
         with st.container(border=True):
-            question = tag("b", cut(desk.asked[pair[0]].query.text, 200))
-            lines = question, tag("div", _name(desk, pair)), tag("div", _text(desk, pair, 500), css="dim")
-            show(tag("div", *lines, css="rs", dir="auto"))
+            question = cut(desk.asked[pair[0]].query.text, 200)
+            show(fragment("corpus.to_grade", question, *_told(desk, pair, 500)))
             with st.container(horizontal=True):
                 for grade, meaning in GRADES.items():
                     key, args = f"own_{grade}:{pair[0]}:{pair[1]}", (desk.set.name, pair, grade)
@@ -202,9 +196,7 @@ def _decision(corpus: str, name: str, found: route_map.Rankings) -> None:
     st.page_link("label.py", label="Grade more on Label", query_params={"set": name})
 
 
-def _name(desk: Desk, pair: Pair) -> str:
-    return cut(named(desk.set.corpus, desk.pool[pair[0]][pair[1]].passage), 90)
-
-
-def _text(desk: Desk, pair: Pair, limit: int) -> str:
-    return cut(desk.pool[pair[0]][pair[1]].passage.text, limit)
+def _told(desk: Desk, pair: Pair, limit: int) -> tuple[str, str]:
+    """Return a passage's name and the beginning of its text."""
+    passage = desk.pool[pair[0]][pair[1]].passage
+    return cut(named(desk.set.corpus, passage), 90), cut(passage.text, limit)

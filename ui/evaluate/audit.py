@@ -25,6 +25,7 @@ from ui.evaluate import new
 from ui.evaluate.view import Look, sentences
 
 FIGURE, KIND, SIDE = "evaluate_audit_figure", "evaluate_audit_kind", "evaluate_audit_side"
+FOUND = ("Precision", "Recall", "Better", "Tied", "Worse", "Missed")
 MAX_SENTENCES = 8  # gains that are told in words; the table has all
 SIDES = {"all": "All", "better": "Firing is better", "worse": "Firing is worse", "tied": "No difference"}
 
@@ -81,11 +82,8 @@ def _routes(document: Mapping[str, Any]) -> None:
                 **_interval("Planned", row.get("planned") or {}),
                 "Verdict": (row.get("planned") or {}).get("verdict", ""),
                 **{titled(name): row.get(name) for name in shown},
-                "calls": row["use"]["calls"],
-                "tokens": row["use"]["tokens"],
                 "seconds": row["use"]["seconds_timed"],
-                "timed": row["use"]["timed"],
-                "failed": row["use"]["failed"],
+                **{name: row["use"][name] for name in ("calls", "tokens", "timed", "failed")},
             }
             for route, row in routes.items()
         ],
@@ -129,8 +127,7 @@ def _decisions(decisions: Sequence[Mapping[str, Any]], metric: str) -> None:
                 "Decision": row["step"],
                 "Both ways": row["n"],
                 "Fired": row["fired"],
-                **{name: found.get(name.lower()) for name in ("Precision", "Recall")},
-                **{name: found.get(name.lower()) for name in ("Better", "Tied", "Worse", "Missed")},
+                **{name: found.get(name.lower()) for name in FOUND},
                 **_interval("Gain", found.get("gain") or {}),
                 "Had it fired": found.get("gain_had_it_fired"),
                 **{f"More {name}": price[name] for name in ("calls", "tokens", "seconds")},

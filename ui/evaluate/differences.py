@@ -22,6 +22,10 @@ from ui.components import question_diff, tables
 from ui.evaluate.view import Look, sentences
 
 OTHER, THEN, NOW = "evaluate_other", "evaluate_then", "evaluate_now"
+FIGURES = {"p": "p", "p (Holm)": "p_holm", "d_z": "d_z", "Wins": "wins", "Ties": "ties", "Losses": "losses"}
+FIGURES |= {"Superior": "superiority", "Detectable": "detectable_holm", "Questions": "n"}
+VARIES = {"Standard deviation": "sd", "Changed": "changed", "Difference varies by": "varies"}
+VARIES |= {"Questions": "n"}
 ENOUGH = 5  # questions of a mode from which on it is called the hardest or the easiest
 
 
@@ -48,15 +52,7 @@ def draw(look: Look) -> None:
                 "Verdict": one["verdict"],
                 "Difference": one["delta"],
                 **tables.interval(one["ci95"]),
-                "p": one["p"],
-                "p (Holm)": one["p_holm"],
-                "d_z": one["d_z"],
-                "Wins": one["wins"],
-                "Ties": one["ties"],
-                "Losses": one["losses"],
-                "Superior": one["superiority"],
-                "Detectable": one["detectable_holm"],
-                "Questions": one["n"],
+                **{name: one[key] for name, key in FIGURES.items()},
             }
             for route, one in found.items()
         ],
@@ -134,10 +130,7 @@ def stability(look: Look) -> None:
             {
                 "Route": title(route),
                 **dict(zip(rounds, one["means"], strict=False)),
-                "Standard deviation": one["sd"],
-                "Changed": one["changed"],
-                "Difference varies by": one["varies"],
-                "Questions": one["n"],
+                **{name: one[key] for name, key in VARIES.items()},
             }
             for route, one in rows.items()
         ],

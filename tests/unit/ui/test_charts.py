@@ -36,12 +36,7 @@ def route(run, name):
 def test_moves_by_hand():
     found = moves(hits("abcdef"), hits("bagcfd"), 4)
     told = {id: (move.kind, move.by, move.was) for id, move in found.of.items()}
-    assert told == {
-        "b": ("better", 1, 2),
-        "a": ("worse", 1, 1),
-        "g": ("new", 0, None),
-        "c": ("worse", 1, 3),
-    }
+    assert told == {"b": ("better", 1, 2), "a": ("worse", 1, 1), "g": ("new", 0, None), "c": ("worse", 1, 3)}
     assert found.lost == ("d",)
     assert dict(found.counts) == {"better": 1, "worse": 2, "same": 0, "new": 1}
 

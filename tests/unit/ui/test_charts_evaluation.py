@@ -45,14 +45,7 @@ BY_MODE = {
             "vs_baseline": {"ndcg@10": {"verdict": "better", "delta": 0.3, "p_holm": 0.01}},
         },
     },
-    "abstract": {
-        "a": {"ndcg@10": 0.25, "n": 3},
-        "b": {
-            "ndcg@10": None,
-            "n": 0,
-            "vs_baseline": {},
-        },
-    },
+    "abstract": {"a": {"ndcg@10": 0.25, "n": 3}, "b": {"ndcg@10": None, "n": 0, "vs_baseline": {}}},
     "no_answer": {"a": {"ndcg@10": None, "n": 0}, "b": {"ndcg@10": None, "n": 0}},
 }
 

@@ -36,11 +36,7 @@ ALLOWED = {
     "span": {"class"},
     "mark": set(),
 }
-VALUES = {
-    "class": {"head", "wide", "rs-table", "dim", "raw"},
-    "dir": {"auto"},
-    "tabindex": {"0"},
-}
+VALUES = {"class": {"head", "wide", "rs-table", "dim", "raw"}, "dir": {"auto"}, "tabindex": {"0"}}
 EMPTY = ("hr", "br")
 
 
