@@ -46,13 +46,10 @@ def ask(desk: Desk) -> None:
         return
     if one is not None:
         result = f"{one.annotator} suggested a grade for {one.scored:,} of {one.total:,} passages."
-        if one.error:
-            say.error(f"Suggesting grades failed: {one.error}. {result}")
-        elif one.unscored:
-            why = cut(next(iter(one.why.values()), ""), 200)
-            say.warning(f"{result} {one.unscored:,} have none: {why}")
-        else:
-            say.caption(f"Stopped. {result}" if one.cancelled else result)
+        if ended(one, "Suggesting grades", f"Stopped. {result}"):
+            say.caption(result)
+        if one.unscored:
+            say.warning(f"{one.unscored:,} have none: {cut(next(iter(one.why.values()), ''), 200)}")
     without = suggest.missing(desk, suggest.annotator(engine))
     judged = {each.pair for each in desk.current if each.source != "model"}
     held = [pair for pair in without if pair in judged]

@@ -17,7 +17,7 @@ from ui.app.evaluated import reopened
 from ui.app.help_mark import term
 from ui.app.markup import cut, md
 from ui.app.outcome import Outcome
-from ui.app.progress import follow
+from ui.app.progress import ended, follow
 from ui.app.routes import by_family, title
 from ui.components import tables
 from ui.label.desk import attempt
@@ -91,11 +91,7 @@ def _depth(key: str) -> int:
 def _ended(one: Pooling) -> None:
     took = milliseconds(1000 * one.seconds)
     done = f"{one.finished} of {one.total} questions run in {took}; {one.new:,} new passages."
-    if one.error:
-        say.error(f"The search failed: {one.error}. {done}")
-    elif one.cancelled:
-        say.info(f"Stopped. {done} They stay in the pool.")
-    else:
+    if ended(one, "The search", f"Stopped. {done} They stay in the pool."):
         say.caption(done)
     if one.failed:
         why = "; ".join(
