@@ -80,31 +80,17 @@ def test_an_evaluation_without_an_audit_says_how_to_make_one(view, wary, made):
     assert app.session_state["ev_audit"] is True
 
 
-def test_the_form_begins_an_audit_that_can_be_stopped_and_resumed(visit, wary):
+def test_the_form_begins_an_audit_where_a_route_decides(visit, wary):
     app = visit("evaluate.py")
     app.multiselect(key="ev_routes").set_value(["bm25"]).run()
     assert not [one for one in app.checkbox if one.key == "ev_audit"], "it decides nothing"
     app.multiselect(key="ev_routes").set_value(["wary"]).run()
     app.checkbox(key="ev_audit").check().run()
     name = next(one for one in app.text_input if one.label == "Name").value
-    wary.fake_llm.delay = 0.2
     app.button(key="ev_begin").click().run()
     assert not app.exception
-    one = background.under_way(wary, name)
-    while not one.finished and not one.done:
-        one.wait(0.02)
-    one.cancel()
-    assert one.wait(30)
-    folder = experiment_store.place(wary.settings, name)
-    assert (one.error, audit.read(folder)["interrupted"]) == (None, True)
-    app.run()
-    app.query_params["tab"] = TAB
-    app.run()
-    assert "The audit was stopped before its end" in html(app)
-    wary.fake_llm.delay = 0
-    assert background.resume(wary, name).wait(30)
-    document = audit.read(folder)
-    assert not document["interrupted"]
+    assert background.under_way(wary, name).wait(30)
+    document = audit.read(experiment_store.place(wary.settings, name))
     assert document["baseline"] == "hybrid_rrf", "what decides is no baseline of itself"
     assert [row["n"] for row in document["decisions"]] == [8]
 

@@ -14,7 +14,6 @@ from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.gold import Gold
 from core.routes.registry import routes
 from tests.pages.reading import address, html, plain, shown
-from tests.runs import HOSTILE
 
 QUESTION = "How do I send a fragile item back?"
 
@@ -206,25 +205,6 @@ def test_a_run_without_fusion_says_so(visit, engine):
     assert engine.store.flush()
     app = visit("steps.py?view=Fusion", run=run.id)
     assert app.subheader[0].value == "No route in this run fuses lists"
-
-
-def test_hostile_text_is_shown_as_text(visit, engine, asked):
-    result, _ = span_of(asked, "hybrid_rrf")
-    passages = {id: replace(one, title=f"{HOSTILE[0]} {HOSTILE[2]}") for id, one in asked.passages.items()}
-    spans = tuple(replace(span, name=f"{span.name} {HOSTILE[0]}") for span in result.spans)
-    bent = replace(
-        result,
-        spans=spans,
-        title=HOSTILE[1],
-        hits=tuple(replace(h, passage=passages[h.passage.id]) for h in result.hits),
-    )
-    engine.store.save(replace(asked, id="evil", results=(bent,), passages=passages))
-    app = visit("steps.py?view=Fusion", run="evil")
-    page = html(app)
-    assert "&lt;img" in page
-    for mark in ("<img", "<script", "<svg", 'onmouseover="alert'):
-        assert mark not in page
-        assert mark not in json.dumps(bars(app))
 
 
 def test_a_fusion_that_cannot_be_done_again_says_why(visit, engine, asked):

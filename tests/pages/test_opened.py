@@ -67,13 +67,6 @@ def test_two_browsers_keep_their_own_runs(visit, asked, engine):
         assert "What of the other vase?" in shown(second)
 
 
-def test_a_reload_shows_the_same_run_by_its_address(visit, asked):
-    app, _ = asked
-    app.switch_page("latency.py").run()
-    reloaded = visit("latency.py", run=address(app, "run"))
-    assert "Whose is the crushed box?" in shown(reloaded)
-
-
 def test_where_no_run_is_open_the_own_newest_is_shown(visit, asked, engine):
     app, run = asked
     other = visit("compare.py")

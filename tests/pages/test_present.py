@@ -61,13 +61,6 @@ def test_a_link_reopens_the_slide_and_a_wrong_place_is_the_nearest(visit, stored
     assert "Playlist" in [one.label for one in visit("present.py", playlist="Gone", play="0").selectbox]
 
 
-def test_hostile_text_is_shown_as_text(visit, stored, engine):
-    fill(engine, stored)
-    app = visit("present.py", playlist="Demo", play="1", at="3")
-    assert "<script>" not in html(app)
-    assert "&lt;img src=" in html(app)
-
-
 def test_an_entry_whose_run_is_gone_says_so_and_the_others_play(visit, stored, engine):
     fill(engine, stored)
     engine.store.delete("good")

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from core.corpus import builds, catalogue
+from core.corpus import catalogue
 from core.corpus.chunk import Chunking
 from core.corpus.manifest import CorpusInfo
 from core.domain.background_job import BackgroundJob, jobs, owner
@@ -36,25 +36,6 @@ def test_how_a_corpus_is_searched_is_said_in_words(visit, monkeypatch, info, wor
     monkeypatch.setattr(catalogue, "describe", lambda *_: known)
     said = plain(visit().sidebar.caption[0].value)
     assert said == f"Tiny. {words}"
-
-
-def test_progress_of_a_build_is_there_with_stop(visit):
-    stop = threading.Event()
-
-    def work(progress, cancel):
-        progress("embed", 3, 10)
-        while not stop.wait(0.01):
-            if cancel.is_set():
-                raise Cancelled("stopped")
-
-    build = builds.start_work("tiny under way", work)
-    try:
-        app = visit()
-        app.sidebar.button(key=f"stop:{build.id}").click().run()
-        build.wait(5)
-        assert build.cancelled
-    finally:
-        stop.set()
 
 
 def test_a_corpus_that_was_added_is_chosen_when_it_is_there(visit):

@@ -12,7 +12,7 @@ from core.evaluation.dataset import Question
 from core.evaluation.gold import Gold
 from core.evaluation.labels import desk
 from tests.pages.reading import html, shown
-from tests.runs import HOSTILE, make_run
+from tests.runs import make_run
 
 
 def reopened(visit, **view):
@@ -117,17 +117,6 @@ def test_routes_without_a_ranking_are_told_with_their_reason(visit, stored, labe
     assert "3 routes have no ranking" in page
     assert "KeyError: &#39;weights&#39;" in page
     assert "out of time" in page
-
-
-def test_hostile_text_is_shown_as_text(visit, stored, monkeypatch):
-    run = stored["evil"]
-    gold = {run.results[0].hits[at].passage.id: 2 for at in (0, 3, 20)}
-    monkeypatch.setattr("ui.components.gold.gold_of", lambda _: Gold(gold))
-    app = visit("why.py", run="evil")
-    for mark in ("<img", "<script", "<svg", 'onmouseover="alert'):
-        assert mark not in html(app)
-    assert "&lt;img src=http://evil.example/x.png" in html(app)
-    assert HOSTILE[0].split()[0] in html(app).replace("&lt;", "<")
 
 
 def test_a_passage_no_route_found_is_looked_for_in_the_corpus(visit, stored, engine):

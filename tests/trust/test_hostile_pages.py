@@ -67,6 +67,8 @@ class Faults(HTMLParser):
 def faults(app):
     """What is wrong with a page: in its HTML, and in what is read as markdown."""
     found = Faults(html(app)).found
+    specs = "".join(one.proto.spec for one in app.main.get("plotly_chart"))
+    found += [f"{mark} in a chart" for mark in ("<img", "<script", "<svg") if mark in specs]
     kinds = ("markdown", "caption", "info", "success", "warning", "error", "subheader", "title", "header")
     for kind in kinds:
         for element in getattr(app, kind):
