@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -304,13 +305,11 @@ def found_in(
 ) -> Iterator[tuple[str, str, str]]:
     """Yield (step, span name, id of a forbidden passage) for each span of a result with forbidden text."""
     by_id = {span.id: span for span in result.spans}
-    known: dict[str, str | None] = {}
 
+    @cache
     def of_passage(id: str) -> str | None:
-        if id not in known:
-            text = f"{passages[id].title} {passages[id].text}" if id in passages else ""
-            known[id] = forbidden.within([id, text], question)
-        return known[id]
+        text = f"{passages[id].title} {passages[id].text}" if id in passages else ""
+        return forbidden.within([id, text], question)
 
     for span in result.spans:
         inside = [outputs.document(span.output), dict(span.args), dict(span.attributes)]

@@ -165,7 +165,6 @@ def read_reliability(stored: Any) -> Reliability | None:
 
 def reliability(grades: Sequence[float], positive: Sequence[bool], bins: int = 10) -> Reliability:
     """Return the calibration of grades from 0 to 1 against labels, in `bins` bins of equal width."""
-    import numpy as np
     from sklearn.calibration import calibration_curve
 
     if len(grades) != len(positive) or not grades:

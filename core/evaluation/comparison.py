@@ -338,18 +338,16 @@ class Disagreement:
     """The difference between routes on one question. `spread`: the best value of a metric minus the worst,
     None if fewer than two routes were scored. `apart`: 1 minus the mean Jaccard index of the first 10
     passages over all pairs of routes that ended well, 0 (the same passages) to 1 (none in common), None with
-    fewer than two. `best`, `worst`: the routes at the extremes.
+    fewer than two.
     """
 
     question: str
     spread: float | None
     apart: float | None
-    best: tuple[str, ...] = ()
-    worst: tuple[str, ...] = ()
 
 
 def disagreements(
-    values: ByRoute, metric: str, rankings: Mapping[str, Mapping[str, Sequence[str]]], *, depth: int = TOP
+    values: ByRoute, metric: str, rankings: Mapping[str, Mapping[str, Sequence[str]]]
 ) -> list[Disagreement]:
     """Every question of `values` or `rankings`, the widest spread first, then the farthest apart.
 
@@ -359,14 +357,11 @@ def disagreements(
     scores = {route: column(by, metric) for route, by in values.items()}
     found = []
     for question in questions:
-        scored = {route: by[question] for route, by in scores.items() if question in by}
-        top, low = max(scored.values(), default=0.0), min(scored.values(), default=0.0)
-        pairs = list(combinations([ids[:depth] for ids in rankings.get(question, {}).values()], 2))
-        likeness = [jaccard(one, other, depth) if one or other else 1.0 for one, other in pairs]
-        spread = top - low if len(scored) > 1 else None
-        apart = 1 - sum(likeness) / len(likeness) if likeness else None
-        best, worst = (tuple(route for route, value in scored.items() if value == end) for end in (top, low))
-        found.append(Disagreement(question, spread, apart, best, worst))
+        scored = [by[question] for by in scores.values() if question in by]
+        pairs = combinations([ids[:TOP] for ids in rankings.get(question, {}).values()], 2)
+        likeness = [jaccard(one, other, TOP) if one or other else 1.0 for one, other in pairs]
+        spread = max(scored) - min(scored) if len(scored) > 1 else None
+        found.append(Disagreement(question, spread, 1 - fmean(likeness) if likeness else None))
     return sorted(found, key=lambda one: (-(one.spread or 0.0), -(one.apart or 0.0)))
 
 

@@ -271,11 +271,6 @@ class Spread(Helpers):
         super().__init__(place, engine.settings)
         self._engine = engine
 
-    @property
-    def pid(self) -> int | None:
-        """Return the id of the process with this machine's scheduler, or None without one."""
-        return self._pool.pid if self._pool is not None else None
-
     def ask(
         self, questions: Sequence[Question], plan: Plan, warn: Callable[[str], None], ended: Ended
     ) -> Iterator[Answered]:

@@ -45,20 +45,10 @@ def mean_interval(
     for a difference of binomial proportions based on paired data"). Raises ValueError for a value outside the
     bounds.
     """
-    return mean_intervals([values], low, high, level)[0]
-
-
-def mean_intervals(
-    columns: Sequence[Sequence[float]], low: float = 0.0, high: float = 1.0, level: float = LEVEL
-) -> list[Interval | None]:
-    """Return `mean_interval` of each column; their lengths may differ."""
-    if not columns:
-        return []
-    table = np.full((len(columns), max(map(len, columns))), np.nan)
-    for row, column in zip(table, columns, strict=True):
-        row[: len(column)] = column
-    found = _bounded_intervals(table, low, high, level)
-    return [None if np.isnan(one[0]) else (float(one[0]), float(one[1])) for one in found]
+    if not len(values):
+        return None
+    ends = _bounded_intervals(np.asarray([values], dtype=float), low, high, level)[0]
+    return float(ends[0]), float(ends[1])
 
 
 def difference_interval(
@@ -101,20 +91,15 @@ def _ends(mean: float, error: float, freedom: int, level: float) -> Interval:
 
 
 def _bounded_intervals(table: Table, low: float, high: float, level: float) -> Table:
-    """Return the t+1 interval of each row, shape (rows, 2), leaving NaN out; NaN for a row without values."""
+    """Return the t+1 interval of each row of one value or more, shape (rows, 2)."""
     from scipy.special import stdtrit
 
-    there = ~np.isnan(table)
-    filled = np.where(there, table, 0.0)
-    if np.any(there & ((table < low - ROUNDING) | (table > high + ROUNDING))):
+    if np.any((table < low - ROUNDING) | (table > high + ROUNDING)):
         raise ValueError(f"a value is not between {low:g} and {high:g}")
-    count = there.sum(axis=1)
-    mean = (filled.sum(axis=1) + low + high) / (count + 2)
-    squares = (np.where(there, table - mean[:, None], 0.0) ** 2).sum(axis=1)
-    squares += (low - mean) ** 2 + (high - mean) ** 2
-    error = stdtrit(count + 1, (1 + level) / 2) * np.sqrt(squares / (count + 1) / (count + 2))
-    ends = np.clip(np.stack([mean - error, mean + error], axis=1), low, high)
-    return np.where(count[:, None] > 0, ends, np.nan)
+    padded = np.pad(table, ((0, 0), (1, 1)), constant_values=(low, high))
+    mean, count = padded.mean(axis=1), padded.shape[1]
+    error = stdtrit(count - 1, (1 + level) / 2) * padded.std(axis=1, ddof=1) / np.sqrt(count)
+    return np.clip(np.stack([mean - error, mean + error], axis=1), low, high)
 
 
 def sign_flip_p(differences: Sequence[float]) -> float:

@@ -68,11 +68,6 @@ class Local:
         self.address: str = told["address"]
         self.security: Security = Security(require_encryption=True, **told["security"])
 
-    @property
-    def pid(self) -> int:
-        """Of the process that the workers end with."""
-        return self._pipes.process.pid
-
     def close(self) -> None:
         """End it with its workers."""
         self._pipes.close()

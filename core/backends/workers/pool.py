@@ -65,11 +65,6 @@ class Pool:
             raise
         return self
 
-    @property
-    def pid(self) -> int | None:
-        """Return the process with this machine's scheduler, or None if it runs elsewhere."""
-        return self._local.pid if self._local is not None else None
-
     def each(self, function: str, calls: Iterable[tuple[K, Any]], ended: Ended) -> Iterator[tuple[K, bytes]]:
         """Yield the result of `function`, "core.module:name", for each JSON value of `calls`, with its key,
         in order of completion. Stops early once `ended`. Raises the function's exceptions, and Unavailable if
