@@ -99,7 +99,8 @@ def _bounded_intervals(table: Table, low: float, high: float, level: float) -> T
     padded = np.pad(table, ((0, 0), (1, 1)), constant_values=(low, high))
     mean, count = padded.mean(axis=1), padded.shape[1]
     error = stdtrit(count - 1, (1 + level) / 2) * padded.std(axis=1, ddof=1) / np.sqrt(count)
-    return np.clip(np.stack([mean - error, mean + error], axis=1), low, high)
+    ends: Table = np.clip(np.stack([mean - error, mean + error], axis=1), low, high)
+    return ends
 
 
 def sign_flip_p(differences: Sequence[float]) -> float:

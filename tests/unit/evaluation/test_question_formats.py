@@ -108,6 +108,7 @@ ROWS = {
 }
 # formats whose rows are read in tests of their own, or need no label
 ELSEWHERE = {"Quepid ratings", "a table of judgements", "OpenAI evals", "a Braintrust or Phoenix dataset"}
+ELSEWHERE |= {"a ragas evaluation set of version 0.1"}
 
 
 def read(path, content="", **options):
@@ -127,25 +128,19 @@ def relevant(labelled, question=0):
 def test_a_row_of_each_tool_has_its_question_answer_and_label(tmp_path, name, kind):
     row, path = ROWS[name], tmp_path / f"set.{kind}"
     if kind == "parquet":
-        pq.write_table(pa.Table.from_pylist([{k: v for k, v in row.items() if v not in (None, [])}]), path)
-        content = ""
-    else:
-        content = json.dumps([row] if kind == "json" else row)
-    found = read(path, content)
-    assert found.format == name
+        pq.write_table(pa.Table.from_pylist([{k: v for k, v in row.items() if v is not None}]), path)
+    found = read(path, "" if kind == "parquet" else json.dumps([row] if kind == "json" else row))
     labelled, _ = sets.tie(found, HARBOUR)
-    assert [one.query.text for one in labelled.questions] == [ASKED[0]]
+    assert (found.format, [one.query.text for one in labelled.questions]) == (name, [Q])
     assert relevant(labelled) == ["ferry.md"]
-    if "positive" not in row:
-        assert labelled.questions[0].answers == ("Pier four.",)
+    assert labelled.questions[0].answers == (() if "positive" in row else (A,))
     assert labelled.reading[0].startswith(f"Read as {name}: 1 questions, ")
-    if name == "a LangSmith dataset":
-        assert [turn.text for turn in labelled.questions[0].query.history] == ["Hello", "Yes?"]
+    history = [turn.text for turn in labelled.questions[0].query.history]
+    assert history == (["Hello", "Yes?"] if name == "a LangSmith dataset" else [])
 
 
 def test_every_format_is_tried():
-    known = {*ROWS, *ELSEWHERE, "a ragas evaluation set of version 0.1"}
-    assert {one.name for one in FORMATS} <= known
+    assert {one.name for one in FORMATS} <= {*ROWS, *ELSEWHERE}
 
 
 def test_lists_in_cells_as_python_json_and_numpy_print_them(tmp_path):
@@ -187,56 +182,43 @@ def test_squad_has_questions_without_an_answer(tmp_path):
     assert (relevant(labelled, 0), relevant(labelled, 1)) == (["ferry.md"], [])
 
 
-def test_promptfoo_csv_with_a_mark_and_semicolons(tmp_path):
-    found = read(
-        tmp_path / "tests.csv",
-        f'\ufeffquestion;__expected;__expected2;__metadata:source\n"{Q}";"icontains: four; pier";'
-        "javascript: output.length < 9;ferry.md\n",
-    )
-    assert found.questions[0].answers == ("four; pier",)
-    assert relevant(sets.tie(found, HARBOUR)[0]) == ["ferry.md"]
-
-
 PROMPTFOO = f"""
-description: Harbour
 prompts: [file://prompt.txt]
 tests:
   - vars: {{question: "{Q}"}}
     metadata: {{source: kb/ferry.md}}
-    assert:
-      - type: contains
-        value: Pier four.
-      - {{type: javascript, value: output.length}}
+    assert: [{{type: contains, value: Pier four.}}, {{type: javascript, value: output.length}}]
   - vars:
       question: When was the pier built?
     assert: [{{type: equals, value: 1911-03-02}}]
 """
-
-
-def test_promptfoo_tests_in_yaml(tmp_path):
-    found = read(tmp_path / "promptfooconfig.yaml", PROMPTFOO)
-    assert [one.answers for one in found.questions] == [("Pier four.",), ("1911-03-02",)]
-    assert found.format == "promptfoo tests"
-    assert relevant(sets.tie(found, HARBOUR)[0]) == ["ferry.md"]
+PROMPTFOO_CSV = (
+    f'\ufeffquestion;__expected;__expected2;__metadata:source\n"{Q}";"icontains: four; pier";'
+    "javascript: output.length < 9;ferry.md\n"
+)
+NAMED = {"question": "q", "relevant": "g"}
+LANGFUSE = {"id": "1", "input": {"question": Q}, "expectedOutput": {"answer": A, "contexts": [FERRY]}}
+JUDGED = f"query,doc_id,relevance\n{Q},ferry.md,2\n{Q},tickets.md,0\n"
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("name", "content", "columns", "format", "answers"),
     [
-        "tests: !!python/object/apply:os.system ['true']",
-        "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
-        + "".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 10)}]\n" for a, b in pairwise("abcdefgh")),
-        "tests: &a [*a]",
-        "tests: [",
-        "[" * 5_000,
-        "tests: file://tests.csv",
-        "tests: [file://one.yaml, file://two.yaml]",
+        ("p.yaml", PROMPTFOO, None, "promptfoo tests", [(A,), ("1911-03-02",)]),
+        ("p.csv", PROMPTFOO_CSV, None, "promptfoo tests", [("four; pier",)]),
+        ("j.csv", JUDGED, None, "a table of judgements", [()]),
+        ("d.json", {"question": Q, "positive_ctxs": [{"text": FERRY}]}, None, "a table of questions", [()]),
+        ("l.json", {"items": [LANGFUSE]}, None, "Langfuse dataset items", [(A,)]),
+        ("n.json", {"q": Q, "g": FERRY}, NAMED, "a file with named columns", [()]),
     ],
-    ids=["object", "bomb", "circle", "unfinished", "deep", "file", "files"],
 )
-def test_hostile_and_useless_yaml_is_refused(tmp_path, text):
-    with pytest.raises(BadInput, match=r"tests\.yaml"):
-        read(tmp_path / "tests.yaml", text)
+def test_labels_and_answers_that_stand_in_rows_and_in_objects(
+    tmp_path, name, content, columns, format, answers
+):
+    text = content if isinstance(content, str) else json.dumps(content)
+    found = read(tmp_path / name, text, columns=columns)
+    assert (found.format, [one.answers for one in found.questions]) == (format, answers)
+    assert relevant(sets.tie(found, HARBOUR)[0]) == ["ferry.md"]
 
 
 @pytest.mark.parametrize(("ratings", "grades"), [((3, 0), (3, 0)), ((1, 0), (3, 0)), ((10, 5), (3, 2))])
@@ -266,14 +248,13 @@ def test_columns_are_named_by_people(tmp_path):
             read_columns(wrong)
 
 
+TOPIC = "<top>\n<num> Number: 301\n<title> ferry &amp; pier\n</top>\n"
+
+
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
     [
-        (
-            "topics.txt",
-            "<top>\n<num> Number: 301\n<title> ferry &amp; pier\n</top>\n",
-            [("301", "ferry & pier")],
-        ),
+        ("topics.txt", TOPIC, [("301", "ferry & pier")]),
         ("topics.xml", '<topics><topic number="7"><query>ferry</query></topic></topics>', [("7", "ferry")]),
         ("queries.tsv", "19\twhere is it\n20\twhat was\n", [("19", "where is it"), ("20", "what was")]),
         ("mine.txt", "Where?\n\nWhen?\n", [(None, "Where?"), (None, "When?")]),
@@ -284,10 +265,9 @@ def test_columns_are_named_by_people(tmp_path):
     ],
 )
 def test_files_of_other_shapes(tmp_path, name, content, expected):
-    found = read(tmp_path / name, content)
-    assert [one.query.text for one in found.questions] == [text for _, text in expected]
-    for question, (id, _) in zip(found.questions, expected, strict=True):
-        assert id is None or question.id == id
+    found = read(tmp_path / name, content).questions
+    known = [id for id, _ in expected if id]
+    assert [(one.id if known else None, one.query.text) for one in found] == expected
 
 
 def test_a_folder_of_shards_has_splits_by_their_names(tmp_path):
@@ -323,33 +303,41 @@ def test_the_texts_of_a_file_beside_stand_for_ids(tmp_path):
 
 
 def test_rows_that_repeat_a_question_and_rows_without_one(tmp_path):
-    rows = [
-        {"user_input": Q, "reference_contexts": [FERRY], "reference": A},
-        {"user_input": ASKED[0], "reference_contexts": [LOST], "reference": "Pier four."},
-        {"user_input": "", "reference_contexts": [LOST], "reference": "x"},
-    ]
+    asked = [(Q, FERRY), (Q, LOST), ("", LOST)]
+    rows = [{"user_input": q, "reference_contexts": [text], "reference": A} for q, text in asked]
     found = read(tmp_path / "set.jsonl", "\n".join(map(json.dumps, rows)))
     assert [len(found.evidence[one.id]) for one in found.questions] == [2]
     assert len(found.remarks) == 3
 
 
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{b}: &{b} [{', '.join([f'*{a}'] * 10)}]\n" for a, b in pairwise("abcdefgh")
+)
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("set.parquet", b"PAR1 and nothing else"),
-        ("set.arrow", b"\0\1"),
-        ("set.docx", b"x"),
-        ("set.json", b'{"user_input": '),
-        ("set.jsonl", b'{"text": "a"}\n{"te'),
-        ("set.jsonl", b"3"),
-        ("set.txt", b"<top><num> 3 </top>"),
-        ("set.json", b"[" * 100_000),
+        ("set.parquet", "PAR1 and nothing else"),
+        ("set.arrow", "\0\1"),
+        ("set.docx", "x"),
+        ("cut.json", '{"user_input": '),
+        ("cut.jsonl", '{"text": "a"}\n{"te'),
+        ("number.jsonl", "3"),
+        ("set.txt", "<top><num> 3 </top>"),
+        ("deep.json", "[" * 100_000),
+        ("object.yaml", "tests: !!python/object/apply:os.system ['true']"),
+        ("bomb.yaml", BOMB),
+        ("circle.yaml", "tests: &a [*a]"),
+        ("unfinished.yaml", "tests: ["),
+        ("deep.yaml", "[" * 2_000),
+        ("file.yaml", "tests: file://tests.csv"),
+        ("files.yaml", "tests: [file://one.yaml, file://two.yaml]"),
     ],
 )
-def test_what_cannot_be_read_is_named(tmp_path, name, content):
-    (tmp_path / name).write_bytes(content)
+def test_what_cannot_be_read_and_what_is_hostile_is_refused_by_name(tmp_path, name, content):
     with pytest.raises(BadInput, match=name):
-        read(tmp_path / name)
+        read(tmp_path / name, content)
 
 
 JSON = st.recursive(
@@ -378,28 +366,3 @@ def test_the_own_format_is_no_other(tmp_path):
     assert recognised(["id", "text", "answer", "mode", "split", "relevant", "context", "reference"]) is None
     assert recognised(["question", "answers", "history"]) is None
     assert recognised(["sql", "question", "context"]) is None
-
-
-LANGFUSE = {"id": "1", "input": {"question": ASKED[1]}, "expectedOutput": {"contexts": [TICKETS]}}
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "columns", "format"),
-    [
-        (
-            "j.csv",
-            f"query,doc_id,relevance\n{ASKED[1]},tickets.md,2\n{ASKED[1]},ferry.md,0\n",
-            None,
-            "judgements",
-        ),
-        ("d.json", {"question": ASKED[1], "positive_ctxs": [{"text": TICKETS}]}, None, "questions"),
-        ("l.json", {"items": [LANGFUSE]}, None, "Langfuse"),
-        ("n.json", {"q": ASKED[1], "gold": TICKETS}, {"question": "q", "relevant": "gold"}, "named columns"),
-    ],
-)
-def test_labels_that_stand_in_rows_and_in_objects(tmp_path, name, content, columns, format):
-    text = content if isinstance(content, str) else json.dumps(content)
-    found = read(tmp_path / name, text, columns=columns)
-    assert len(found.questions) == 1
-    assert relevant(sets.tie(found, HARBOUR)[0]) == ["tickets.md"]
-    assert format in found.format
