@@ -16,7 +16,7 @@ import ast
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -169,7 +169,8 @@ def _convert(rows: Sequence[Row], flat: Sequence[tuple[str, _Flat]], format: For
     out: list[Row] = []
     remarks: list[str] = []
     fields = format.columns.items()
-    every = [{name: _found(row, columns, name, used) for name, columns in fields} for _, row in flat]
+    theirs = {column for name, columns in fields if name != "answers" for column in columns}
+    every = [{name: _found(row, columns, name, used, theirs) for name, columns in fields} for _, row in flat]
     top = max((_number(taken.get("grade")) or 0.0 for taken in every), default=0.0)
     scale = FULL / top if top and (top <= 1 or top > FULL) else 1.0
     if scale != 1.0:
@@ -364,15 +365,17 @@ def _flat(row: Mapping[str, Any], above: str = "", depth: int = DEPTH) -> _Flat:
     return found
 
 
-def _found(row: _Flat, columns: Names, name: str, used: dict[str, dict[str, None]]) -> Any:
-    """Return the value of a field: of the first of its columns that is not empty. Answers are put
-    together.
+def _found(
+    row: _Flat, columns: Names, name: str, used: dict[str, dict[str, None]], theirs: Collection[str]
+) -> Any:
+    """Return the value of a field: of the first of its columns that is not empty. Answers are put together.
+    `theirs` are the columns of other fields, which are not answers.
     """
     values = []
     for column in columns:
         if column.endswith(".*"):  # the only value of an object, whatever its name
             inside = [key for key in row if key.startswith(column[:-1]) and "." not in key[len(column) - 1 :]]
-            column = inside[0] if len(inside) == 1 else column
+            column = inside[0] if len(inside) == 1 and inside[0] not in theirs else column
         at = row.get(column)
         if at is None or at[1] in (None, "", [], {}):
             continue

@@ -197,7 +197,7 @@ PROMPTFOO_CSV = (
     "javascript: output.length < 9;ferry.md\n"
 )
 NAMED = {"question": "q", "relevant": "g"}
-LANGFUSE = {"id": "1", "input": {"question": Q}, "expectedOutput": {"answer": A, "contexts": [FERRY]}}
+LANGFUSE = {"id": "1", "input": {"question": Q}, "expectedOutput": {"contexts": [FERRY]}}
 JUDGED = f"query,doc_id,relevance\n{Q},ferry.md,2\n{Q},tickets.md,0\n"
 
 
@@ -208,7 +208,7 @@ JUDGED = f"query,doc_id,relevance\n{Q},ferry.md,2\n{Q},tickets.md,0\n"
         ("p.csv", PROMPTFOO_CSV, None, "promptfoo tests", [("four; pier",)]),
         ("j.csv", JUDGED, None, "a table of judgements", [()]),
         ("d.json", {"question": Q, "positive_ctxs": [{"text": FERRY}]}, None, "a table of questions", [()]),
-        ("l.json", {"items": [LANGFUSE]}, None, "Langfuse dataset items", [(A,)]),
+        ("l.json", {"items": [LANGFUSE]}, None, "Langfuse dataset items", [()]),
         ("n.json", {"q": Q, "g": FERRY}, NAMED, "a file with named columns", [()]),
     ],
 )
