@@ -1,23 +1,23 @@
 """Evaluations by name: begun in the background, stopped, gone on with, opened again, deleted."""
 
 import json
-import shutil
 import threading
 from dataclasses import replace
 from statistics import fmean
+from types import SimpleNamespace
 
 import pytest
 from pydantic import TypeAdapter
 
+from core.analysis.timeline import Latency
 from core.domain.background_job import jobs
 from core.domain.errors import BadInput, RouteScopeError
-from core.evaluation import background, experiment_store
+from core.evaluation import background, experiment_store, leaderboard
 from core.evaluation.experiment import perform, prepare
 from core.evaluation.outcome import JOURNAL, alone
 from core.evaluation.spec import Spec
 from core.evaluation.stored import checked
 from tests.fakes import FakeEngine, ScriptedLLM
-from tests.released import evaluation, outcome
 
 ASKED = {
     "q1": ("How long are keys stored?", "keys:0-80"),
@@ -67,6 +67,11 @@ def ended(one):
     assert one.wait(30)
     assert one.error is None
     return one
+
+
+@pytest.fixture
+def evaluation(engine, spec):
+    return experiment_store.opened(ended(background.begin(engine, "first", spec)).folder)
 
 
 def test_what_is_kept_opens_with_the_figures_and_the_runs(engine, spec):
@@ -180,36 +185,28 @@ def test_what_cannot_be_measured_is_told_at_once_and_leaves_nothing(engine, spec
     assert experiment_store.names(engine.settings) == []
 
 
-def test_damage_is_told_and_what_is_deleted_is_gone(engine, spec):
-    one = ended(background.begin(engine, "first", spec))
-    copy = one.folder.parent / "second"
-    shutil.copytree(one.folder, copy)
-    (copy / experiment_store.LABELLED).write_text('{"spec": {}, "set": []}')
-    with pytest.raises(BadInput, match="is damaged"):
-        experiment_store.opened(copy)
-    (copy / experiment_store.LABELLED).unlink()
-    with pytest.raises(BadInput, match="contains no evaluation"):
-        experiment_store.opened(copy)
-    (one.folder / experiment_store.RUNS).unlink()
+def test_what_is_missing_is_told_and_what_is_deleted_is_gone(engine, evaluation):
+    (evaluation.folder / experiment_store.RUNS).unlink()
     with pytest.raises(BadInput, match="saved no run"):
-        experiment_store.opened(one.folder).run("q1")
-    stamp = experiment_store.stamp(one.folder)
-    assert stamp == experiment_store.stamp(one.folder)
+        evaluation.run("q1")
+    stamp = experiment_store.stamp(evaluation.folder)
+    assert stamp == experiment_store.stamp(evaluation.folder)
+    (evaluation.folder / experiment_store.LABELLED).unlink()
+    with pytest.raises(BadInput, match="contains no evaluation"):
+        experiment_store.opened(evaluation.folder)
     experiment_store.remove(engine.settings, "first")
     assert experiment_store.names(engine.settings) == []
     with pytest.raises(BadInput, match="there are: none"):
         experiment_store.remove(engine.settings, "first")
 
 
-def test_one_that_another_process_is_at_is_under_way(engine, spec):
-    one = ended(background.begin(engine, "first", spec))
-    assert background.now(engine, background.entry(one.folder)).state == "finished"
-    with alone(one.folder):
-        there = background.now(engine, background.entry(one.folder))
+def test_one_that_another_process_is_at_is_under_way(engine, evaluation):
+    with alone(evaluation.folder):
+        there = background.now(engine, background.entry(evaluation.folder))
         assert (there.state, there.why) == ("under way", "another process is running it")
         with pytest.raises(BadInput, match="wait until it ends"):
             experiment_store.remove(engine.settings, "first")
-    assert background.now(engine, background.entry(one.folder)).state == "finished"
+    assert background.now(engine, background.entry(evaluation.folder)).state == "finished"
 
 
 def test_weights_fitted_on_the_questions_asked_are_told(engine, spec, monkeypatch):
@@ -247,11 +244,94 @@ def test_what_describes_no_evaluation_is_refused(document):
         {"questions": {"q": 1}},
     ],
 )
-def test_questions_that_are_none_are_told_in_one_line(tmp_path, bend):
-    evaluation(tmp_path / "kept", {"bm25": [outcome(1)] * 3})
-    path = tmp_path / "kept" / experiment_store.LABELLED
+def test_questions_that_are_none_are_told_in_one_line(evaluation, bend):
+    path = evaluation.folder / experiment_store.LABELLED
     document = json.loads(path.read_text())
     path.write_text(json.dumps({**document, "set": {**document["set"], **bend}}))
     with pytest.raises(BadInput, match="is damaged: ValueError: ") as told:
-        experiment_store.opened(tmp_path / "kept")
+        experiment_store.opened(evaluation.folder)
     assert "\n" not in str(told.value)
+
+
+def test_the_state_of_a_finished_one_and_of_one_that_lost_questions_or_figures(evaluation):
+    one = background.entry(evaluation.folder)
+    assert (one.state, one.done, one.total, one.routes, one.failed) == ("finished", 4, 4, 2, 0)
+    assert (one.corpus, one.split, one.why) == ("tiny", "test", "")
+    journal = evaluation.folder / "questions.jsonl"
+    lines = journal.read_text().splitlines(keepends=True)
+    journal.write_text("".join(lines[:-1]) + lines[-1][:20])  # killed in the middle of a line
+    one = background.entry(evaluation.folder)
+    assert (one.state, one.done, one.total) == ("stopped", 3, 4)
+    journal.write_text("".join(lines))
+    (evaluation.folder / "metrics.json").unlink()
+    one = background.entry(evaluation.folder)
+    assert (one.state, one.routes) == ("stopped", 2)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"spec": {}}', '{"spec": 1, "set": 2}', "\x00"])
+def test_a_damaged_one_says_why(evaluation, content):
+    (evaluation.folder / experiment_store.LABELLED).write_text(content)
+    one = background.entry(evaluation.folder)
+    assert (one.state, bool(one.why)) == ("damaged", True)
+    with pytest.raises(BadInput, match="is damaged"):
+        experiment_store.opened(evaluation.folder)
+
+
+def test_what_this_process_knows_goes_first(engine, evaluation, monkeypatch):
+    one = background.entry(evaluation.folder)
+    known = SimpleNamespace(done=False, finished=1, total=9, error=None)
+    monkeypatch.setattr(background, "under_way", lambda *_: known)
+    now = background.now(engine, one)
+    assert (now.state, now.done, now.total) == ("under way", 1, 9)
+    known.done, known.error = True, "the disk is full"
+    for state, shown in (("finished", "finished"), ("stopped", "failed")):
+        now = background.now(engine, replace(one, state=state))
+        assert (now.state, now.why) == (shown, "the disk is full")
+
+
+def test_medians_are_of_runs_that_did_the_same_and_rather_of_now():
+    given = [("a", "now", 10.0, False), ("a", "recording", 99.0, False), ("a", "now", 500.0, True)]
+    given += [("b", "recording", 70.0, False), ("c", "now", None, False)]
+    found = [
+        Latency(key, key.upper(), None, source, 3, {50: median}, 9e9, answered)
+        for key, source, median, answered in given
+    ]
+    for several in (found, found[::-1]):
+        assert background.medians(several, answered=False) == {"a": 10.0, "b": 70.0}
+    assert background.medians(found, answered=True) == {"a": 500.0}
+
+
+def test_an_estimate_adds_medians_and_names_what_it_does_not_know():
+    assert background.estimate({"a": 100.0, "b": 50.0, "z": 1e9}, ["a", "b", "c"], 20) == (3.0, ("c",))
+    assert background.estimate({}, ["a"], 20) == (0.0, ("a",))
+
+
+@pytest.mark.parametrize("wanted", ["support-2026-01-01", "../x", "", "ünï", ".hidden", "a" * 200, "-"])
+def test_free_names_are_allowed_and_free(wanted):
+    first = background.free_name(wanted, [])
+    assert experiment_store.NAME.fullmatch(first)
+    taken = [first]
+    for _ in range(3):
+        taken.append(background.free_name(wanted, taken))
+    assert len(set(taken)) == 4
+    assert all(experiment_store.NAME.fullmatch(name) for name in taken)
+
+
+def test_the_figures_of_the_folder_are_taken_as_they_are(evaluation):
+    kept = evaluation.figures
+    assert leaderboard.against(evaluation, "bm25") is kept
+    other = leaderboard.against(evaluation, "dense")
+    assert (other["baseline"], other["routes"]["dense"].get("vs_baseline")) == ("dense", None)
+    for route, row in kept["routes"].items():
+        for name in ("ndcg@10", "p50_ms", "ci95", "failed"):
+            assert other["routes"][route][name] == row[name]
+    there, back = kept["routes"]["dense"], other["routes"]["bm25"]
+    deltas = [one["vs_baseline"]["ndcg@10"]["delta"] for one in (there, back)]
+    assert deltas[0] == pytest.approx(-deltas[1])
+
+
+def test_routes_are_ranked_and_those_without_a_value_are_last():
+    means = {"a": 0.2, "b": None, "c": 0.9, "d": 0.2}
+    figures = {"routes": {name: {"ndcg@10": mean, "n": 10} for name, mean in means.items()}}
+    assert leaderboard.ranked(figures, "ndcg@10") == ["c", "a", "d", "b"]
+    assert leaderboard.metrics(figures) == ["ndcg@10"]
