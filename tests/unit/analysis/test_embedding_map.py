@@ -27,14 +27,6 @@ from ui.charts.maps import describe_map, hover, query_map
 RUN = make_run(mishaps=False)
 
 
-def test_a_plane_by_hand():
-    # four points on two axes: variances 8/3 and 2/3, so 80 % and 20 %
-    given = np.array([[2, 0, 5], [-2, 0, 5], [0, 1, 5], [0, -1, 5]], np.float32)
-    found = plane(given)
-    assert found.explained == pytest.approx((0.8, 0.2))
-    assert found.xy == pytest.approx(given[:, :2], abs=1e-6)
-
-
 @given(arrays.arrays(np.float64, (7, 4), elements=st.floats(-1, 1, width=32)))
 def test_a_plane_is_that_of_the_covariance(given_vectors):
     centred = given_vectors - given_vectors.mean(axis=0)

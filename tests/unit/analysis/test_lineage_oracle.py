@@ -134,14 +134,8 @@ def lost(made: Truth, names: dict[int, str], id: str, depth: int, rank: int | No
 def as_told(found: LossPoint | None):
     if found is None:
         return None
-    step, before = found.step, found.before
-    return (
-        step.id if step is not None else None,
-        before.id if before is not None else None,
-        found.was,
-        found.now,
-        found.cut is not None,
-    )
+    ids = (one.id if one is not None else None for one in (found.step, found.before))
+    return *ids, found.was, found.now, found.cut is not None
 
 
 def check_links(result: RouteResult, span: Span, call: Call) -> None:

@@ -48,17 +48,9 @@ def route(spans, final, origin=0, **more):
     route put its ranking together itself.
     """
     last = next((one.id for one in reversed(spans) if one.hits is not None), None)
-    made = last if origin == 0 else origin
-    return RouteResult(
-        "r",
-        "R",
-        more.pop("status", "ok"),
-        5.0,
-        hits=ranking(*final),
-        spans=tuple(spans),
-        origin=Link("hits", made, len(final)) if final else None,
-        **more,
-    )
+    end = Link("hits", last if origin == 0 else origin, len(final)) if final else None
+    status, hits = more.pop("status", "ok"), ranking(*final)
+    return RouteResult("r", "R", status, 5.0, hits=hits, spans=tuple(spans), origin=end, **more)
 
 
 def searched(number, ids, text="why", name="search BM25"):

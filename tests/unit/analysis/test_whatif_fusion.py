@@ -26,9 +26,8 @@ from core.analysis.what_if.parameters import as_parameters, controls, sets
 from core.domain.errors import BadInput
 from core.domain.outputs import Embedding, Rerank, Search, Selection, Written
 from core.domain.outputs import Fusion as Fused
-from core.domain.types import Answer, Hit, Link, Passage, Query, RouteResult, Run, Span, Turn
+from core.domain.types import Hit, Link, Passage, Query, RouteResult, Run, Span, Turn
 from core.engine.request import Request
-from core.routes.declare import Route
 from core.routes.registry import routes
 from core.store.codec import dumps, from_document, to_document
 from tests.fakes import FakeEngine, ScriptedLLM
@@ -292,23 +291,6 @@ def test_what_does_not_give_the_stored_ranking_is_not_trusted():
     for lists, args in (((1, 1), {}), ((3, 3), {}), *(((1, 3), args) for args in wrong)):
         (fusion,) = fusions(by_hand(lists, **args))
         assert fusion.lack == "its stored lists do not reproduce its ranking", (lists, args)
-
-
-def test_a_route_of_five_lines_is_fused_again_from_what_it_really_passed_on(engine, monkeypatch):
-    """Slices, lists put one behind another by a step and by hand, an empty list, in the real engine."""
-
-    def five(query, do, *, k: int = 60):
-        sparse, dense = do.sparse(query.text), do.dense(query.text)
-        behind = do.concat(sparse[5:9], dense[:2])
-        known = do.rrf((sparse[:20], dense[3:12], behind, ()), k)
-        return Answer(do.rrf((known, tuple(dense[:3]) + tuple(sparse[:1]))))
-
-    monkeypatch.setitem(routes(), "five", Route("five", "Five", "hybrid", "", None, (), (), five))
-    first, second = fusions(one(engine, "five", {}))
-    assert first.lack == ""
-    assert [len(ranking) for ranking in first.lists] == [20, 9, 6, 0]
-    assert recompute(first, {}) == first.span.hits
-    assert second.lack.startswith("list 2 was made by the route's own code")
 
 
 def test_a_diversity_step_without_its_scores_says_why_it_cannot_be_tried(engine):

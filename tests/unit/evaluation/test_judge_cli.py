@@ -172,19 +172,7 @@ def test_a_judging_that_is_stopped_gives_no_range_and_goes_on_later(engine, call
         return right(request)
 
     engine.fake_llm.replies = {"judge": interrupt}
-    args = (
-        "eval",
-        "tiny",
-        "--labels",
-        "one",
-        "--split",
-        "all",
-        "--routes",
-        "bm25",
-        "--keep",
-        "kept",
-        "--judge",
-    )
+    args = ("eval", "tiny", "--labels", "one", "--split", "all", "--routes", "bm25", "--keep", "a", "--judge")
     code, out, err = call(*args, "--json")
     assert code == 1, err
     assert "judge" not in json.loads(out)
