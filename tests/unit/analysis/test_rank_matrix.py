@@ -16,16 +16,13 @@ from ui.components.grid import View, Waiting, numbered
 RUN = make_run(mishaps=False)
 
 
-def test_the_rows_are_the_runs_ranks():
+def test_the_rows_are_the_runs_ranks_and_higher_is_stronger():
     rows = rank_rows(RUN, depth=10)
     assert [row.id for row in rows] == contenders(RUN, depth=10, limit=40)
     assert {row.id for row in rows} == {h.passage.id for r in RUN.results for h in r.hits[:10]}
     for row in rows:
         assert row.name == RUN.passages[row.id].title
         assert list(row.ranks) == [ranks(result.hits).get(row.id) for result in worked(RUN)]
-
-
-def test_higher_is_stronger_and_below_the_top_is_nothing():
     values = [strength(rank, 10) for rank in range(1, 12)]
     assert values == sorted(values, reverse=True)
     assert values[0] == 1.0

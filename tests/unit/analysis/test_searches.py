@@ -93,17 +93,11 @@ def test_what_only_one_text_found_by_hand():
     ]
     two = route("r", "", bm25(1, "q", "abc"), bm25(2, "q", "ca"))
     assert finds(run_of(two), two, 10)[0].found == ("a", "c", "b")
-
-
-def test_a_route_without_the_question_is_compared_with_the_same_search_of_others():
     words = route("w", "z", wrote(1, "q", "other"), bm25(2, "other", "za"))
     first, second = finds(run_of(PLAIN, words), words, 2)
     assert (first.text, first.elsewhere, first.found, first.only) == ("q", True, ("a", "b"), ("b",))
     assert (second.text, second.elsewhere, second.only, second.kept) == ("other", False, ("z",), ("z",))
     assert [one.text for one in finds(run_of(words), words, 2)] == ["other"]
-
-
-def test_a_mean_has_finds_of_its_own():
     mean = route("m", "xa", embed(1, "one", name="mean", question="q"), dense(2, 1, "ax"))
     plain = route("d", "ab", embed(1, "q"), dense(2, 1, "ab"))
     found = finds(run_of(plain, mean), mean, 10)

@@ -63,7 +63,7 @@ def test_routes_are_told_apart_by_where_their_time_is_from(given_times):
     assert [one.at[50] for one in found] == sorted((one.at[50] for one in found), reverse=True)
 
 
-def test_runs_with_an_answer_and_those_that_failed_are_no_measurements_of_a_search():
+def test_runs_with_an_answer_are_apart_and_steps_count_where_they_were_done():
     runs = [
         [took("a", 1.0), took("a", 900.0, answer="Yes.")],
         [replace(took("a", 5.0), status="failed"), replace(took("a", 5.0), status="unavailable")],
@@ -73,9 +73,6 @@ def test_runs_with_an_answer_and_those_that_failed_are_no_measurements_of_a_sear
         ("A", 1, 1.0),
         ("A · with answer", 1, 900.0),
     }
-
-
-def test_a_step_counts_where_it_was_done_and_only_if_it_went_well():
     spans = (
         Span(1, None, "embed", "EMBEDDING", 0, 3.0),
         Span(2, None, "embed", "EMBEDDING", 3, 3.0, shared_with="b#1"),
@@ -94,8 +91,6 @@ def test_a_step_counts_where_it_was_done_and_only_if_it_went_well():
     recorded = replace(result, spans=(*spans, Span(6, None, "x", "LLM", 48, 1, cached="recording")))
     assert origin(recorded) == "recording"
 
-
-def test_mean_use_of_models_by_route():
     def asked(prompt, calls=1):
         span = Span(1, None, "ask", "LLM", 0, 5, tokens=Tokens(prompt, 10), calls=calls)
         return RouteResult("a", "A", "ok", 5, spans=(span,))
@@ -189,7 +184,7 @@ def test_a_route_far_from_its_median_is_told():
     assert against(run, by_route([[took("a", 10.0)]] * 4)) == ""
 
 
-def test_the_range_ends_at_p95_or_says_that_it_is_the_largest():
+def test_the_range_ends_at_p95_or_the_largest_and_takes_hostile_names():
     many = [[took("a", float(n))] for n in range(1, 41)]
     few = [[took("b", 5.0)], [took("b", 7.0)]]
     figure = range_plot(by_route(many + few))
@@ -199,9 +194,6 @@ def test_the_range_ends_at_p95_or_says_that_it_is_the_largest():
     assert list(marks["largest of fewer than 20"].x) == [7.0]
     assert "40 measured" in marks["95th percentile"].customdata[0][1]
     assert list(figure.layout.yaxis.ticktext) == ["A", "B"]
-
-
-def test_the_range_plot_shows_the_slowest_and_takes_hostile_names_zeros_and_narrow_ranges():
     runs = [[took(f"<img src=x>{n}", 0.0)] for n in range(ROWS_SHOWN + 5)]
     figure = range_plot(by_route(runs))
     assert len(figure.layout.yaxis.ticktext) == ROWS_SHOWN

@@ -35,7 +35,7 @@ def test_calls_below_steps_are_added_up_once():
     assert totals(route(span(1, 2, 1, (3, 2)), span(2, 1, 1, (3, 2)))).calls >= 1
 
 
-def test_reused_work_is_told_apart():
+def test_reused_work_and_reasoning_are_told_apart():
     result = route(
         span(1, None, 2, (100, 10, 30), shared_with="other#4", cached="cache"),
         span(2),
@@ -45,9 +45,6 @@ def test_reused_work_is_told_apart():
     found = totals(result)
     assert found == Totals(4, 145, 15, 30, 0, 2, 1, 140, 14)
     assert found.spent == Totals(1, 5, 1, 5)
-
-
-def test_reasoning_is_told_apart_and_is_part_of_the_completion():
     result = route(
         span(1, None, 1, (100, 90, 0, 70), cached="cache"),
         span(2),

@@ -169,11 +169,33 @@ def test_what_a_parameter_tunes_is_what_it_sets_of_a_step(everything, engine):
     assert missing == []
 
 
-def test_a_pool_cuts_the_lists_before_they_are_fused():
+def test_a_pool_cuts_the_lists_before_they_are_fused_and_steps_after_are_stale():
     result = by_hand()
     (fusion,) = fusions(result)
     assert recompute(fusion, {"pool": 1}) == (("a", 1 / 61), ("b", 1 / 61))
     assert recompute(fusion, {"pool": 1, "weights.1": 2}) == (("b", 2 / 61), ("a", 1 / 61))
+    assert outcome(result, fusion, fusion.span.hits).stale == ()
+    answer = Span(5, None, "write answer", "LLM", 4, 1, {}, Written("So."))
+    written = replace(result, spans=(*result.spans, answer))
+    made = outcome(written, fusion, fusion.span.hits)
+    assert made.hits == fusion.span.hits
+    assert made.stale == (answer,)
+    again = replace(answer, name="rerank", kind="RERANKER", output=Rerank(), hits=fusion.span.hits)
+    reranked = replace(result, spans=(*result.spans, again), origin=Link("hits", 5, 3))
+    assert outcome(reranked, fusion, fusion.span.hits).hits is None, "even where it moved nothing"
+    assert outcome(replace(result, origin=Link("hits", None, 3)), fusion, fusion.span.hits).hits is None
+    cut = replace(result, hits=result.hits[1:2], origin=Link("hits", 4, 1, 1))
+    assert (
+        outcome(cut, fusion, recompute(fusion, {"weights.1": 9})).hits
+        == (recompute(fusion, {"weights.1": 9})[1:2])
+    )
+    (fusion,) = fusions(by_hand())
+    other = by_hand()
+    assert counterpart(other, fusion, ranks=True).span == other.spans[-1]
+    three = by_hand([1, 3, Link("", None, 0)], weights=[1.0, 1.0, 1.0])
+    assert fusions(three)[0].lack == ""
+    assert counterpart(three, fusion, ranks=True) is None
+    assert counterpart(replace(other, origin=Link("hits", 3, 2)), fusion, ranks=True) is None
 
 
 def linked(*sources):
@@ -222,26 +244,6 @@ def test_ranks_and_shares_by_hand():
     assert moved(fusion.span.hits, after, {"c": 1, "x": 3, "a": 0}) == [("x", None, None), ("c", 3, 3)]
     said = [arrow(*ranks) for ranks in ((7, 3), (3, 3), (None, None), (4, None), (None, 2))]
     assert said == ["7 → 3", "3, as before", "not ranked", "4 → gone", "not ranked → 2"]
-
-
-def test_steps_after_a_fusion_are_stale():
-    result = by_hand()
-    (fusion,) = fusions(result)
-    assert outcome(result, fusion, fusion.span.hits).stale == ()
-    answer = Span(5, None, "write answer", "LLM", 4, 1, {}, Written("So."))
-    written = replace(result, spans=(*result.spans, answer))
-    made = outcome(written, fusion, fusion.span.hits)
-    assert made.hits == fusion.span.hits
-    assert made.stale == (answer,)
-    again = replace(answer, name="rerank", kind="RERANKER", output=Rerank(), hits=fusion.span.hits)
-    reranked = replace(result, spans=(*result.spans, again), origin=Link("hits", 5, 3))
-    assert outcome(reranked, fusion, fusion.span.hits).hits is None, "even where it moved nothing"
-    assert outcome(replace(result, origin=Link("hits", None, 3)), fusion, fusion.span.hits).hits is None
-    cut = replace(result, hits=result.hits[1:2], origin=Link("hits", 4, 1, 1))
-    assert (
-        outcome(cut, fusion, recompute(fusion, {"weights.1": 9})).hits
-        == (recompute(fusion, {"weights.1": 9})[1:2])
-    )
 
 
 def test_a_list_that_the_route_made_itself_is_not_guessed_and_wrong_settings_are_refused():
@@ -298,16 +300,6 @@ def test_a_diversity_step_without_its_scores_says_why_it_cannot_be_tried(engine)
     bare = replace(result.spans[-1], output=Selection("mmr", result.spans[-1].output.chosen))
     (fusion,) = fusions(replace(result, spans=(*result.spans[:-1], bare)))
     assert "scores are not stored" in fusion.lack
-
-
-def test_the_counterpart_is_the_step_over_as_many_lists():
-    (fusion,) = fusions(by_hand())
-    other = by_hand()
-    assert counterpart(other, fusion, ranks=True).span == other.spans[-1]
-    three = by_hand([1, 3, Link("", None, 0)], weights=[1.0, 1.0, 1.0])
-    assert fusions(three)[0].lack == ""
-    assert counterpart(three, fusion, ranks=True) is None
-    assert counterpart(replace(other, origin=Link("hits", 3, 2)), fusion, ranks=True) is None
 
 
 def test_only_what_parameters_set_can_be_kept(everything):

@@ -128,16 +128,16 @@ def test_what_every_answer_decides_is_turned_where_a_baseline_is_named(wary, tmp
     row = the_row(named, "is the answer in the passages")
     assert (row["route"], row["decisions"]) == ("hybrid_rrf", {"answer": 2})
     assert "claim" not in named["routes"]["hybrid_rrf"]
-
-
-def test_a_claim_is_a_figure_that_the_baseline_has(wary, tmp_path):
-    """CRAG says what is missing where no answer is asked for; the baseline then says nothing."""
     spec = replace(SPEC, audit=("crag",), parameters={"crag": {"low": 1.0, "high": 1.0}})
     row = audited(wary, tmp_path / "out", spec)["routes"]["crag"]
     assert (row["claim"], row["planned"]["n"]) == ("recall@10", 7)
 
 
-def test_what_every_answer_decides_is_no_decision_of_a_loop():
+def test_a_decision_is_turned_to_the_other_of_its_pair_if_it_is_the_loops_own(wary):
+    wanted = {"search again": (True, "keep"), "keep": (False, "search again"), "give up": None}
+    assert {decision: decisions.other_way(STEP, decision) for decision in ways(Doubt)} == wanted
+    assert decisions.fires()["act on the grades"][0] == ("knowledge gap", "go on without the web")
+    assert decisions.own("wary") == {STEP}
     assert "is the answer in the passages" in decisions.own("hybrid_rrf")
     assert "act on the grades" in decisions.own("crag")
     names = [route.name for route in decisions.loops()]
@@ -145,13 +145,6 @@ def test_what_every_answer_decides_is_no_decision_of_a_loop():
     assert not {"hybrid_rrf", "rerank", "bm25", "dense"} & set(names)
     for route in decisions.loops():
         assert "is the answer in the passages" not in decisions.own(route.name)
-
-
-def test_a_decision_is_turned_to_the_other_of_its_pair(wary):
-    wanted = {"search again": (True, "keep"), "keep": (False, "search again"), "give up": None}
-    assert {decision: decisions.other_way(STEP, decision) for decision in ways(Doubt)} == wanted
-    assert decisions.fires()["act on the grades"][0] == ("knowledge gap", "go on without the web")
-    assert decisions.own("wary") == {STEP}
 
 
 @pytest.mark.parametrize("decision", ["replace it by the web", "add the web", "knowledge gap"])

@@ -127,7 +127,7 @@ def test_routes_that_may_ask_a_model_and_corpora_without_labels_are_refused(engi
         survey(engine, "tiny", {"bm25": {}})
 
 
-def test_the_time_is_told_by_what_the_route_took_without_a_model():
+def test_the_time_is_told_without_a_model_and_own_passages_are_no_results():
     spans = (
         Span(1, None, "rewrite", "LLM", 0, 900, calls=1),
         Span(2, None, "grade", "EVALUATOR", 900, 500),
@@ -136,9 +136,6 @@ def test_the_time_is_told_by_what_the_route_took_without_a_model():
         Span(5, None, "fuse", "CHAIN", 1415, 5, hits=()),
     )
     assert seconds(RouteResult("a", "A", "ok", 1420, spans=spans), 100) == 2.0
-
-
-def test_a_questions_own_passage_is_no_result_where_the_set_says_so():
     hits = (("q1", 2.0), ("a", 1.0))
     assert counted(LABELS, "q1", hits) == hits
     dropping = LabelledSet("x", QUESTIONS, {"q1": {"a": 1}, "q2": {"q2": 1}}, drop_self=True)

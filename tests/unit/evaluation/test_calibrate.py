@@ -59,7 +59,6 @@ HAND = judged(zip(SCORES, RIGHT, strict=True))
 
 
 def test_by_hand():
-    # From .65 on 3 of 3 are right, of 4: F1 6/7; from .25 on 4 of 6: F1 .8; from .15 on 4 of 7.
     assert choose(HAND, "from", "f1") == 0.65
     assert choose(HAND, "from", "balanced accuracy") == 0.65  # (3/4 + 4/4) / 2
     assert choose(HAND, "from", "precision", 0.6) == 0.25  # 4 of 6 with all four found
@@ -68,9 +67,6 @@ def test_by_hand():
     # Below .25 two of two are not right, of four; below .65 four of five, and none is missed: F1 8/9.
     assert choose(HAND, "below", "f1") == 0.65
     assert choose(HAND, "below", "precision", 1.0) == 0.25
-
-
-def test_a_wanted_value_that_is_not_reached_is_told():
     cases = judged([(0.1, True), (0.9, False), (0.8, False), (0.2, False)])
     with pytest.raises(
         BadInput, match=r"no threshold reaches precision 0\.9 here; the best is 0\.25, at 0\.1"

@@ -101,9 +101,6 @@ def test_evidence_is_right_where_a_relevant_passage_was_read():
     answer, held = evidence(0.7, ["x", "p"])
     (target,) = one(result("any", answer, replace(held, set_by={"threshold": "sure"}))).targets
     assert not target.by_settings, "a parameter of the route set it"
-
-
-def test_copied_answers_have_a_floor_that_is_no_setting():
     output = Written("a sentence", shown=("p",), copied=True, evidence=0.6, floor=0.5)
     span = Span(1, None, "copy sentences", "CHAIN", 0, 1, {"floor": 0.5}, output)
     (target,) = one(result("any", span)).targets
@@ -204,9 +201,6 @@ def test_saving_puts_into_what_is_there_and_tells_what_changes():
         saved(Setting("crag", {"low": 0.7}), third)
     with pytest.raises(BadInput, match="was made for corpus web, not tiny"):
         saved(Setting("crag", {"low": 0.1}), Preset("mine", "web", {}, 0.2))
-
-
-def test_settings_of_another_version_are_told_not_used():
     assert settled(Preset("a", "tiny", {"crag": {"high": "0.4"}})) == {"crag": {"high": 0.4}}
     for parameters, why in (({"crag": {"gone": 1}}, "no parameter 'gone'"), ({"gone9": {"k": 1}}, "gone9")):
         with pytest.raises(BadInput, match=f"preset 'a' cannot be used as it is: .*{why}"):

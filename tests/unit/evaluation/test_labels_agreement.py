@@ -98,7 +98,7 @@ def test_the_interval_of_kappa_is_that_of_scikit_learns_kappa_over_drawn_questio
 
 
 @pytest.mark.filterwarnings("ignore:The BCa confidence interval")
-def test_an_interval_of_kappa_needs_two_questions_and_grades_that_differ():
+def test_the_interval_of_kappa_needs_two_questions_and_grades_that_differ():
     assert final.interval((("q", 1, 2), ("q", 3, 3))) is None
     assert final.interval((("a", 1, 1), ("b", 1, 1))) is None
     alone = (("a", 0, 0), ("b", 3, 3))  # some resamples hold one grade alone

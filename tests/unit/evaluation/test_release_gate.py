@@ -51,7 +51,7 @@ def three(folder):
     return of_evaluation(made)
 
 
-def test_the_best_that_passes_is_shipped(three):
+def test_the_best_that_passes_is_shipped_and_where_none_does_each_lacks_something(three):
     verdict = decide(three, OPEN).verdict
     assert (verdict.decision, verdict.chosen, verdict.best_so_far.route) == ("ship", "rerank", "rerank")
     assert [one.id for one in verdict.reasons] == ["better-than-all"]
@@ -66,13 +66,16 @@ def test_the_best_that_passes_is_shipped(three):
     document = json.loads(json.dumps(decide(three, OPEN).document(), allow_nan=False))
     assert (document["decision"], document["chosen"], document["margin"]) == ("ship", "rerank", 0.05)
     assert [row["passes"] for row in document["candidates"]] == [True, True, True]
-
-
-def test_a_limit_takes_the_best_away(three):
     decision = decide(three, Criteria(max_p95_ms=100.0, max_failed=None, no_loss=False))
     assert decision.chosen == "bm25"
     assert {one.other for one in decision.verdict.pairs} == {"dense"}, "what misses a limit is no alternative"
     assert state(decision, "rerank", "p95") == "failed"
+    decision = decide(three, Criteria(minimum=0.9, max_p95_ms=500.0, no_loss=False))
+    assert decision.verdict.decision == "none"
+    assert decision.headline.startswith("Nothing passes")
+    assert decision.nearest == "bm25"  # one criterion each; 0.75 is nearer to 0.9 than 0.63, or 937 ms to 500
+    assert "required at least 0.9" in sentences("decision.why", decision)[0]
+    assert "required at most 500 ms" in say("decision.lacking", decision.of("rerank"))
 
 
 def test_the_cheapest_of_the_equivalent_is_shipped_unless_switched_off(tmp_path):
@@ -244,15 +247,6 @@ def test_a_set_too_small_to_show_a_loss_says_so_and_one_without_kinds_is_one(tmp
     assert (found.mode, found.verdict) == (EVERY, "worse")
 
 
-def test_nothing_passes_says_what_each_lacks_and_the_nearest(three):
-    decision = decide(three, Criteria(minimum=0.9, max_p95_ms=500.0, no_loss=False))
-    assert decision.verdict.decision == "none"
-    assert decision.headline.startswith("Nothing passes")
-    assert decision.nearest == "bm25"  # one criterion each; 0.75 is nearer to 0.9 than 0.63, or 937 ms to 500
-    assert "required at least 0.9" in sentences("decision.why", decision)[0]
-    assert "required at most 500 ms" in say("decision.lacking", decision.of("rerank"))
-
-
 def test_figures_alone_decide_what_they_can(three, folder):
     bare = of_figures(figures_of(folder), "bare")
     for asked in (OPEN, Criteria(), Criteria(minimum=0.9, max_tokens=10)):
@@ -294,16 +288,13 @@ def test_criteria_that_cannot_be_are_refused():
             Criteria(**{name: value})
 
 
-def test_derived_criteria_are_met_by_the_baseline(three):
+def test_limits_that_are_not_given_are_derived_and_met_by_the_baseline(three):
     with pytest.raises(BadInput, match=r"supported_accuracy.*ndcg@10"):
         decide(three, Criteria("supported_accuracy"))
     asked = settled(three, Criteria())
     assert asked.minimum == 0.75
     assert asked.max_p95_ms == 1000.0
     assert decide(three, asked).of("bm25").passes
-
-
-def test_only_limits_that_are_not_given_are_derived(three):
     for limits, derived in (
         ({}, ("minimum", "max_p95_ms", "max_unjudged")),
         ({"minimum": 0.1, "max_failed": None}, ("max_p95_ms", "max_unjudged")),

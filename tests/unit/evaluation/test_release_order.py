@@ -139,7 +139,30 @@ def check(measured, criteria, route="dense", nth=-1):
     return decide(measured, criteria).of(route).checks[nth]
 
 
-def test_a_kind_that_the_figures_do_not_tell_of_is_left_out(two):
+def test_losses_of_the_figures_are_those_of_the_questions_as_far_as_they_tell(two):
+    bare, whole = of_figures(figures_of(two), "bare"), find(Settings(home=two), str(two))
+    assert [loss.blind for loss in bare.losses("ndcg@10")] == [False, False], "20 questions show a large one"
+    for told, made in zip(bare.losses("ndcg@10"), whole.losses("ndcg@10"), strict=True):
+        for name in ("route", "mode", "n", "verdict", "blind", "level"):
+            assert getattr(told, name) == getattr(made, name)
+        assert (told.delta, told.low, told.high) == pytest.approx((made.delta, made.low, made.high))
+    assert list(whole.kinds()) == ["hard", "plain"]
+    assert whole.kinds()["hard"] == [f"q{n}" for n in range(1, 40, 2)]
+    assert bare.kinds() == {}
+    found = check(of_figures(figures_of(two), "bare"), Criteria())
+    assert (found.state, found.value, found.limit) == ("failed", 1.0, 0.0)
+    assert found.told.startswith("worse on hard −0.369 (97.5% interval ")
+    first = check(of_figures(figures_of(two), "bare"), Criteria(), "bm25")
+    assert (first.state, first.told) == ("passed", "it is the baseline")
+    even = Difference("dense", "", 20, 0.0, -0.123, 0.1, mode="plain")
+    blind = replace(even, mode="hard", low=-0.9, blind=True)
+    for found, said in (
+        ([even], "none shown in 1 kind; elsewhere a loss of 0.123 is not excluded"),
+        ([even, blind], "in 2 kinds; too few questions to show any: hard; elsewhere a loss of 0.123 is not"),
+    ):
+        check_ = candidate(of_figures(figures_of(two), "bare"), "dense", Criteria(), found).checks[-1]
+        assert check_.state == "passed"
+        assert said in check_.told
     figures = figures_of(two)
     assert {(loss.route, loss.mode) for loss in of_figures(figures, "bare").losses("ndcg@10")} == {
         ("dense", "plain"),
@@ -151,38 +174,6 @@ def test_a_kind_that_the_figures_do_not_tell_of_is_left_out(two):
     del figures["by_mode"]["plain"]["dense"]
     assert of_figures(figures, "bent").losses("ndcg@10") is None
     assert decide(of_figures(figures, "bent"), OPEN).losses == ()
-
-
-def test_losses_of_the_figures_are_those_of_the_questions(two):
-    bare, whole = of_figures(figures_of(two), "bare"), find(Settings(home=two), str(two))
-    assert [loss.blind for loss in bare.losses("ndcg@10")] == [False, False], "20 questions show a large one"
-    for told, made in zip(bare.losses("ndcg@10"), whole.losses("ndcg@10"), strict=True):
-        for name in ("route", "mode", "n", "verdict", "blind", "level"):
-            assert getattr(told, name) == getattr(made, name)
-        assert (told.delta, told.low, told.high) == pytest.approx((made.delta, made.low, made.high))
-    assert list(whole.kinds()) == ["hard", "plain"]
-    assert whole.kinds()["hard"] == [f"q{n}" for n in range(1, 40, 2)]
-    assert bare.kinds() == {}
-
-
-def test_a_loss_is_told_by_how_many_kinds_and_how_far_it_is(two):
-    found = check(of_figures(figures_of(two), "bare"), Criteria())
-    assert (found.state, found.value, found.limit) == ("failed", 1.0, 0.0)
-    assert found.told.startswith("worse on hard −0.369 (97.5% interval ")
-    first = check(of_figures(figures_of(two), "bare"), Criteria(), "bm25")
-    assert (first.state, first.told) == ("passed", "it is the baseline")
-
-
-def test_what_a_set_can_and_cannot_show_is_told(two):
-    even = Difference("dense", "", 20, 0.0, -0.123, 0.1, mode="plain")
-    blind = replace(even, mode="hard", low=-0.9, blind=True)
-    for found, said in (
-        ([even], "none shown in 1 kind; elsewhere a loss of 0.123 is not excluded"),
-        ([even, blind], "in 2 kinds; too few questions to show any: hard; elsewhere a loss of 0.123 is not"),
-    ):
-        check_ = candidate(of_figures(figures_of(two), "bare"), "dense", Criteria(), found).checks[-1]
-        assert check_.state == "passed"
-        assert said in check_.told
 
 
 @pytest.mark.parametrize(

@@ -401,7 +401,23 @@ def test_points_that_take_a_run_are_run_and_count(engine, evaluation):
     assert sweep.running(engine, subject) is running
 
 
-def test_questions_that_fail_at_a_value_are_counted_beside(evaluation):
+def test_what_asks_a_model_is_priced_and_what_cannot_be_tried_is_said(evaluation):
+    subject = sweep_subject.subject(evaluation, "rag_fusion", ["n"])
+    todo = sweep.waiting(sweep_subject.Rankings(subject), [(1,), (3,)], "map", {})
+    assert set(sweep.asking(subject, todo)) == {(1,)}
+    assert sweep.cost(subject, todo).calls == 7
+    which = sweep_subject.subject(evaluation, "rerank", ["reranker"])
+    todo = {("embedded",): ["q1"], ("llm",): ["q1", "q2"]}
+    assert set(sweep.asking(which, todo)) == {("llm",)}
+    assert sweep.cost(which, todo).calls is None
+    for route, parameters, said in (
+        ("nine", ["k"], "route 'nine' is not in evaluation tiny; it has: hybrid_rrf"),
+        ("hybrid_rrf", ["q"], "no parameter 'q'; it has: k, dense_weight, bm25_weight"),
+        ("hybrid_rrf", ["k", "k"], "give one parameter, or two different ones"),
+        ("hybrid_rrf", [], "parameters none: give one parameter"),
+    ):
+        with pytest.raises(BadInput, match=said):
+            sweep_subject.subject(evaluation, route, parameters)
     subject = sweep_subject.subject(evaluation, "rerank", ["candidates"])
     rankings = sweep_subject.Rankings(subject)
     hits = {q: result.hits for q, result in subject.way.results.items()}
@@ -416,17 +432,6 @@ def test_questions_that_fail_at_a_value_are_counted_beside(evaluation):
     assert one.effect.delta == 0
 
 
-def test_what_asks_a_model_is_told_apart_and_priced(evaluation):
-    subject = sweep_subject.subject(evaluation, "rag_fusion", ["n"])
-    todo = sweep.waiting(sweep_subject.Rankings(subject), [(1,), (3,)], "map", {})
-    assert set(sweep.asking(subject, todo)) == {(1,)}
-    assert sweep.cost(subject, todo).calls == 7
-    which = sweep_subject.subject(evaluation, "rerank", ["reranker"])
-    todo = {("embedded",): ["q1"], ("llm",): ["q1", "q2"]}
-    assert set(sweep.asking(which, todo)) == {("llm",)}
-    assert sweep.cost(which, todo).calls is None
-
-
 def test_a_corpus_indexed_again_is_not_compared(engine, evaluation, tmp_path):
     other = FakeEngine(tmp_path, texts={"a:0-1": "other"})
     running = sweep.running(other, sweep_subject.subject(evaluation, "rerank", ["candidates"]))
@@ -434,17 +439,6 @@ def test_a_corpus_indexed_again_is_not_compared(engine, evaluation, tmp_path):
     assert running.wait(20)
     assert "was reindexed since evaluation tiny" in running.error
     assert running.rankings == {}
-
-
-def test_what_cannot_be_tried_is_said(evaluation):
-    for route, parameters, said in (
-        ("nine", ["k"], "route 'nine' is not in evaluation tiny; it has: hybrid_rrf"),
-        ("hybrid_rrf", ["q"], "no parameter 'q'; it has: k, dense_weight, bm25_weight"),
-        ("hybrid_rrf", ["k", "k"], "give one parameter, or two different ones"),
-        ("hybrid_rrf", [], "parameters none: give one parameter"),
-    ):
-        with pytest.raises(BadInput, match=said):
-            sweep_subject.subject(evaluation, route, parameters)
 
 
 def test_charts_draw_what_is_known_and_escape_names(evaluation):
