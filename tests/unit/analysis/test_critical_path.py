@@ -56,22 +56,13 @@ def chains(plan, first=1):
 
 
 @given(plans)
-def test_the_path_is_as_long_as_the_longest_chain(plan):
+def test_the_path_is_the_longest_chain_and_slack_no_more_than_a_step_can_take_longer(plan):
     spans, end = laid_out(plan)
-    took = {s.id: s.ms for s in spans}
-    longest = max(sum(took[id] for id in chain) for chain in chains(plan)[0])
+    took, all_chains = {s.id: s.ms for s in spans}, chains(plan)[0]
     path = critical(route(spans))
-    assert path.ms == pytest.approx(longest)
-    assert path.ms == pytest.approx(end)
-    assert sum(s.ms for s in path.spans) == pytest.approx(longest)
-
-
-@given(plans)
-def test_slack_is_no_more_than_a_step_can_take_longer(plan):
-    spans, end = laid_out(plan)
-    all_chains = chains(plan)[0]
-    took = {s.id: s.ms for s in spans}
-    for id, spare in critical(route(spans)).slack.items():
+    assert path.ms == pytest.approx(max(sum(took[id] for id in chain) for chain in all_chains))
+    assert path.ms == pytest.approx(end) == pytest.approx(sum(s.ms for s in path.spans))
+    for id, spare in path.slack.items():
         longer = max(sum(took[n] + (spare if n == id else 0) for n in chain) for chain in all_chains)
         assert longer <= end + 1e-6
 

@@ -80,17 +80,21 @@ def asked(tmp_path):
     return ask
 
 
-@given(grade_lists, edges)
-def test_every_grade_is_in_its_band_highest_first(grades, pair):
+@given(grade_lists, edges, st.floats(0, 1))
+def test_grades_are_in_their_bands_and_raising_high_never_trusts_more(grades, pair, more):
     found = bands(grades, *pair)
     low, high = pair
     values = [[one.grade for one in some] for some in (found.above, found.between, found.below)]
-    assert all(some == sorted(some, reverse=True) for some in values)
     whole = sorted((one.grade for one in grades if one.grade is not None and one.grade >= 0), reverse=True)
-    assert [grade for some in values for grade in some] == whole
+    assert [grade for some in values for grade in some] == whole, "the highest first"
     assert values[0] == [grade for grade in whole if grade >= high]
     assert values[2] == [grade for grade in whole if grade < low]
     assert len(whole) + len(found.without) == len(grades)
+    now = at(grades, low, high)
+    higher = at(grades, low, max(high, more))
+    assert not (higher.decision == "correct" and now.decision != "correct")
+    lower = at(grades, min(low, more), high)
+    assert not (lower.decision == "incorrect" and now.decision != "incorrect")
 
 
 def test_thresholds_decide_by_the_best_grade():
@@ -106,16 +110,6 @@ def test_thresholds_decide_by_the_best_grade():
         assert "1 of 4 passages have no grade" in found.why
     with pytest.raises(BadInput, match=r"0\.9 is above the upper one 0\.2"):
         at(some(0.5), 0.9, 0.2)
-
-
-@given(grade_lists, edges, st.floats(0, 1))
-def test_nothing_changed_decides_the_same_and_raising_high_never_trusts_more(grades, pair, more):
-    low, high = pair
-    now = at(grades, low, high)
-    higher = at(grades, low, max(high, more))
-    assert not (higher.decision == "correct" and now.decision != "correct")
-    lower = at(grades, min(low, more), high)
-    assert not (lower.decision == "incorrect" and now.decision != "incorrect")
 
 
 @pytest.mark.parametrize("evaluator", ["lightweight", "llm"])

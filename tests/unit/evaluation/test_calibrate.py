@@ -136,7 +136,7 @@ def test_held_out_questions_never_influence_the_choice(dev, held):
 
 
 @given(cases_, st.floats(0, 1), st.sampled_from(["from", "below"]))
-def test_what_a_threshold_is_worth_agrees_with_scikit_learn(pairs, at, acts):
+def test_what_thresholds_are_worth_agrees_with_scikit_learn_and_curves_are_that(pairs, at, acts):
     cases = judged(pairs)
     found, theirs = worth(cases, acts, at), by_scikit_learn(cases, acts, at)
     acted = [(one.score >= at) == (acts == "from") for one in cases]
@@ -147,6 +147,20 @@ def test_what_a_threshold_is_worth_agrees_with_scikit_learn(pairs, at, acts):
     if both(cases):
         assert found.of["balanced accuracy"].value == pytest.approx(theirs["balanced accuracy"])
         assert found.of["f1"].value == pytest.approx(theirs["f1"])
+    drawn = curve(cases, acts)
+    figure = calibration_curves({"dev": drawn}, {"shipped": 0.5, "chosen": 0.65}, "<b>")
+    assert len(figure.data) == (0 if drawn is None else 2)
+    assert [one.text for one in figure.layout.annotations] == ["shipped 0.5", "chosen 0.65"]
+    assert "<b>" not in figure.layout.xaxis.title.text
+    if drawn is None:
+        assert not any(right)
+        return
+    assert list(drawn.thresholds) == sorted(drawn.thresholds)
+    for at, precision, recall in zip(drawn.thresholds, drawn.precision, drawn.recall, strict=True):
+        step = at if acts == "from" else np.nextafter(at, 9)  # "up to and with it"
+        counts = counts_at(cases, acts, step)[1].sum(axis=0)
+        assert rate(counts, "precision") == pytest.approx(precision)
+        assert rate(counts, "recall") == pytest.approx(recall)
 
 
 def test_intervals_are_those_of_scipy_by_question_and_need_values():
@@ -276,25 +290,6 @@ def test_too_few_cases_are_refused_with_their_number():
         calibrate(target(few), PARTS, "f1")
     with pytest.raises(BadInput, match="the held-out questions have 3 questions"):
         calibrate(target(few), Split(PARTS.held_out, PARTS.chosen_on, "by hand"), "f1")
-
-
-@given(cases_, st.sampled_from(["from", "below"]))
-def test_curves_are_the_worth_at_each_of_their_thresholds(pairs, acts):
-    cases = judged(pairs)
-    found = curve(cases, acts)
-    figure = calibration_curves({"dev": found}, {"shipped": 0.5, "chosen": 0.65}, "<b>")
-    assert len(figure.data) == (0 if found is None else 2)
-    assert [one.text for one in figure.layout.annotations] == ["shipped 0.5", "chosen 0.65"]
-    assert "<b>" not in figure.layout.xaxis.title.text
-    if found is None:
-        assert not any(one.positive == (acts == "from") for one in cases)
-        return
-    assert list(found.thresholds) == sorted(found.thresholds)
-    for at, precision, recall in zip(found.thresholds, found.precision, found.recall, strict=True):
-        step = at if acts == "from" else np.nextafter(at, 9)  # "up to and with it"
-        counts = counts_at(cases, acts, step)[1].sum(axis=0)
-        assert rate(counts, "precision") == pytest.approx(precision)
-        assert rate(counts, "recall") == pytest.approx(recall)
 
 
 def test_only_probabilities_are_held_against_shares():

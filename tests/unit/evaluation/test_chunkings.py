@@ -170,7 +170,9 @@ def test_differences_are_paired_and_one_holm_family():
     assert "a: s@1 covers most, not shown to be better than s: +0.125 coverage by 1,000 tokens" in said
 
 
-def test_judgements_of_documents_and_of_passages_hold_for_every_chunking(engine, folder, tmp_path):
+def test_judgements_and_labels_that_people_made_hold_for_every_chunking_and_what_is_lost_is_told(
+    engine, folder, tmp_path
+):
     built(engine, folder)
     passage = engine.corpus("shop").document("gift.md")[1][-1]
     (tmp_path / "q.jsonl").write_text(
@@ -189,12 +191,7 @@ def test_judgements_of_documents_and_of_passages_hold_for_every_chunking(engine,
         assert set(labels["q1"]) <= {one.id for one in corpus.document("gift.md")[1]}
     figures = measuring.perform(engine, group)
     assert figures["labels"] == "1 labelled place and 1 whole document"
-
-
-def test_labels_that_people_made_hold_too_and_what_is_lost_is_told(engine, folder):
-    built(engine, folder)
     desks.create(engine.store, "mine", "shop", [Question("q1", Query("gift rule"))])
-    passage = engine.corpus("shop").document("gift.md")[1][-1]
     gone = Passage("old:0-4", "gift.md", "", "Gone words", 0, 10)
     pool = [Pooled(passage, (("bm25", 1),)), Pooled(gone, (("bm25", 2),))]
     desks.add_to_pool(engine.store, "mine", {"q1": pool})

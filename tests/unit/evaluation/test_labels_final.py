@@ -26,7 +26,7 @@ def count(made, passage="a"):
     return one.grade, one.how, len(one.of)
 
 
-def test_how_each_grade_came_about():
+def test_an_adjudicator_who_cannot_tell_leaves_it_unjudged_and_how_each_grade_came_about():
     made = desk(
         *grades("Ann", {"a": 1, "b": 2, "c": 0}),
         *grades("Bob", {"a": 3, "b": 2}),
@@ -42,9 +42,6 @@ def test_how_each_grade_came_about():
     assert count(made, "c") == (3, "adjudicated", 1), "the newest"
     assert count(made, "d") == (None, "unjudged", 0)
     assert count(desk(*grades("Ann", {"a": 1}))) == (1, "one grade", 1)
-
-
-def test_an_adjudicator_who_cannot_tell_leaves_it_unjudged_and_one_who_waits_leaves_it_as_it_is():
     for kind, counted in (("cannot", (None, "adjudicated")), ("later", (1, "one grade"))):
         made = desk(*grades("Ann", {"a": 1}), ("q1", "a", "Bob", "adjudication", kind, None))
         assert count(made)[:2] == counted

@@ -181,7 +181,7 @@ def test_a_comment_is_no_longer_than_github_takes(tmp_path, text):
     assert "Broken: 700 questions" in written
 
 
-def test_the_command_writes_both_also_when_it_fails(folders, tmp_path, capsys):
+def test_the_command_writes_both_also_when_it_fails_and_names_what_is_wrong(folders, tmp_path, capsys):
     before, after = (str(one.folder) for one in folders)
     xml, text = tmp_path / "gate.xml", tmp_path / "gate.md"
     files = ("--junit", str(xml), "--markdown", str(text))
@@ -201,9 +201,6 @@ def test_the_command_writes_both_also_when_it_fails(folders, tmp_path, capsys):
     assert main(["gate", before, "--against", after]) == 0
     assert main(["gate", after, "--junit", str(tmp_path / "no" / "gate.xml")]) == 2
     assert "cannot be written" in capsys.readouterr().err
-
-
-def test_what_is_given_to_compare_with_is_named_where_it_is_wrong(folders, tmp_path, capsys):
     before, after = folders
     for args, said in (
         (

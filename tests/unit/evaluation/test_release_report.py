@@ -157,7 +157,7 @@ def test_a_regression_is_told_with_its_kinds(measured, now_worse):
     assert main_one.delta == pytest.approx(sum(new[q] - old[q] for q in new) / 64)
 
 
-def test_questions_of_one_release_alone_are_counted_and_left_out(measured, tmp_path):
+def test_questions_of_one_release_alone_are_left_out_and_nothing_in_common_cannot_be_told(measured, tmp_path):
     before = read(snapshot(measured, decide(measured, EASY)))
     texts = ["another text", *(f"question {n}" for n in range(1, 70))]
     asked = labelled(70, texts=texts)
@@ -168,10 +168,6 @@ def test_questions_of_one_release_alone_are_counted_and_left_out(measured, tmp_p
     assert any("7 questions excluded" in note for note in found.notes)
     assert any("1 question with changed labels" in note for note in found.notes)
     assert next(one for one in found.changes if one.mode == "all questions").n == 63
-
-
-def test_nothing_in_common_cannot_be_told(measured, tmp_path):
-    before = read(snapshot(measured, decide(measured, EASY)))
     now = made(tmp_path / "other", asked=labelled(64, texts=[f"else {n}" for n in range(64)]))
     decision = decide(now, EASY)
     found = compare(before, now, decision)
