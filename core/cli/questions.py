@@ -18,7 +18,7 @@ from core.domain import settings
 from core.domain.errors import BadInput
 from core.domain.program import COMMAND
 from core.engine import engine as engines
-from core.evaluation.questions import question_file
+from core.evaluation.questions import question_file, stress
 from core.evaluation.questions.agreement import Agreement, between
 from core.evaluation.questions.generate import KINDS, generate
 from core.evaluation.questions.question_file import decide_all, review
@@ -88,6 +88,25 @@ def generate_(
     if found.ended == "stopped by the user":
         return 130
     return 0 if len(found.lines) >= count else 1
+
+
+@command("stress", questions_)
+def stress_(
+    folder: Path,
+    documents: int = option(46, "Documents whose pairs are asked, 3 to 90.", "N"),
+    others: int = option(0, "Further documents, which answer nothing.", "N", least=0, most=1_000_000),
+    seed: int = option(0, "Seed of the words.", least=None),
+) -> None:
+    """Write a dataset that embeddings cannot rank (as LIMIT, arXiv:2508.21038) into FOLDER.
+
+    Each pair of N documents likes one thing that nobody else likes: "Who likes X?". Measure routes on it with
+    `eval FOLDER`.
+    """
+    written, asked = stress.write(folder, documents, others, seed)
+    emit(
+        {"folder": str(folder), "documents": written, "questions": asked},
+        f"{written} documents and {asked} questions in {folder}\nMeasure routes: {COMMAND} eval {folder}",
+    )
 
 
 @command("review", questions_)
