@@ -49,12 +49,6 @@ def test_it_lists_what_the_answer_cites_and_nothing_else(tmp_path):
     assert (abstained.abstained, abstained.hits) == (True, ())
 
 
-def test_an_empty_corpus_asks_no_model(tmp_path):
-    result, llm = run(tmp_path, texts={})
-    assert (result.status, result.abstained, result.hits) == ("ok", True, ())
-    assert not llm.requests
-
-
 def test_a_corpus_that_does_not_fit_is_unavailable_with_the_numbers(tmp_path):
     texts = {f"long{n}:0-9": "word " * 400 for n in range(20)}
     result, llm = run(tmp_path, texts=texts)

@@ -61,12 +61,9 @@ FIELDS = Metadata((id, {}, text) for id, text in HEADS).fields
     ],
 )
 def test_a_condition_needs_a_cue_that_it_is_about_documents(question, meant):
-    assert [str(one.filter) for one in read(question, FIELDS)] == meant
-
-
-def test_the_words_it_was_read_from_stand_with_it():
-    [one] = read("What did documents updated since 2026 say?", FIELDS)
-    assert one.words == "updated since 2026"
+    found = read(question, FIELDS)
+    assert [str(one.filter) for one in found] == meant
+    assert all(one.words in question for one in found)
 
 
 @pytest.mark.parametrize(

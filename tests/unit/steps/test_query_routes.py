@@ -12,12 +12,15 @@ from hypothesis.extra import numpy as arrays
 
 from core.analysis.searches import rewrites
 from core.backends.prompting.replies import reply_lines
-from core.domain.errors import ModelFailed
+from core.domain.errors import BadInput, ModelFailed
+from core.domain.fusion import linear
+from core.domain.outputs import Fusion
 from core.domain.types import Hit, Passage, Query
 from core.engine.request import Request
-from core.steps import POOL
+from core.steps import POOL, Memo, Steps
 from core.steps.feedback import mean_vector, overlap, spread
 from core.steps.fuse import ranks, union
+from core.steps.trace import Trace
 from core.steps.transform import different, fill_in, quoted_in, references, wording
 from tests import asking
 from tests.asking import ids, prompts, scores, spans
@@ -156,6 +159,22 @@ def test_union_is_ordered_by_best_rank_then_number_of_lists_then_id(found):
         a, b = keys[one.passage.id], keys[other.passage.id]
         assert (one.score == other.score) is ((min(a), len(a)) == (min(b), len(b)))
     assert union(found[::-1]) == united, "the order of the variants means nothing"
+
+
+@pytest.mark.parametrize("norm", ["min_max", "dbsf"])
+def test_scores_are_normalised_as_the_route_says(tmp_path, norm):
+    result, _ = ask(tmp_path, "hybrid_linear", {}, norm=norm)
+    lists = [ask(tmp_path, name, {})[0].hits for name in ("bm25", "dense")]
+    expected = linear(lists, weights=(0.5, 0.5), norm=norm)
+    assert scores(result) == {hit.passage.id: pytest.approx(hit.score) for hit in expected}
+    assert spans(result, "fuse by normalised scores")[0].output == Fusion("linear")
+
+
+def test_texts_and_lists_must_pair(tmp_path):
+    engine = FakeEngine(tmp_path)
+    context = engine.context(engine.corpus("tiny"), None, Trace("r"), Memo(), threading.Event())
+    with pytest.raises(BadInput, match="2 texts for 1 lists"):
+        Steps(context).union((ranking(("a", 1)),), ("one", "two"))
 
 
 VARIANTS = "crushed parcel photos\nrefund inspected\nexpress shipping"
