@@ -4,6 +4,7 @@ Cohen's kappa of two graders.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -308,10 +309,8 @@ def power_of(
     return _chance(n, delta, sd, ends, weights)
 
 
-def detectable(
-    n: int, sd: float, *, alpha: float = ALPHA, power: float = POWER, bounded: bool = True
-) -> float:
-    """Return the smallest true mean difference that is shown with probability `power`; inf if none is.
+def detectable(n: int, sd: float, *, alpha: float = ALPHA, bounded: bool = True) -> float:
+    """Return the smallest true mean difference that is shown with probability POWER; inf if none is.
 
     See `power_of`.
     """
@@ -323,25 +322,17 @@ def detectable(
     high = float(ends.max()) + 10 * sd / sqrt(n)
     if sd == 0:
         return float(ends.max())
-    return float(brentq(lambda delta: _chance(n, delta, sd, ends, weights) - power, 0.0, high, xtol=1e-6))
+    return float(brentq(lambda delta: _chance(n, delta, sd, ends, weights) - POWER, 0.0, high, xtol=1e-6))
 
 
-def needed(
-    delta: float, sd: float, *, alpha: float = ALPHA, above: float = 0.0, power: float = POWER
-) -> int | None:
+def needed(delta: float, sd: float, *, above: float = 0.0) -> int | None:
     """Return how many questions it takes to show that a true difference of `delta` is above `above`, with
-    probability `power` (see `power_of`); None if more than FEASIBLE.
+    probability POWER (see `power_of`); None if more than FEASIBLE.
 
     With `above` at minus a margin this is the number that shows a loss of the margin to be excluded.
     """
-    if power_of(FEASIBLE, delta, sd, alpha=alpha, above=above) < power:
-        return None
-    low, high = 0, FEASIBLE
-    while high - low > 1:
-        middle = (low + high) // 2
-        enough = power_of(middle, delta, sd, alpha=alpha, above=above) >= power
-        low, high = (low, middle) if enough else (middle, high)
-    return high
+    found = bisect_left(range(FEASIBLE + 1), POWER, 1, key=lambda n: power_of(n, delta, sd, above=above))
+    return found if found <= FEASIBLE else None
 
 
 def upper_sd(sd: float, n: int, confidence: float = 0.8) -> float:
