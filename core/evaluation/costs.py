@@ -106,18 +106,14 @@ def front(points: Mapping[str, Point]) -> tuple[str, ...]:
 
     A point without a quality or a cost (None or NaN) is neither on the front nor beats another.
     """
-    known = sorted(
+    known = [
         (cost, -quality, name)
         for name, (quality, cost) in points.items()
         if quality is not None and cost is not None and not isnan(quality) and not isnan(cost)
-    )
-    found: list[str] = []
-    at: tuple[float, float] | None = None  # of the last on the front: cost, and quality with its sign turned
-    for cost, turned, name in known:
-        if at is None or turned < at[1] or (cost, turned) == at:
-            found.append(name)
-            at = (cost, turned)
-    return tuple(found)
+    ]
+    # those of which no other has at most the cost and, with its sign turned, the quality
+    best = [one for one in known if all(a > one[0] or b > one[1] or (a, b) == one[:2] for a, b, _ in known)]
+    return tuple(name for *_, name in sorted(best))
 
 
 def beaten_by(points: Mapping[str, Point], name: str) -> tuple[str, ...]:
