@@ -249,5 +249,4 @@ def _asked(folder: Path) -> int:
     if not path.is_file():
         return 0
     with path.open("rb") as file:
-        breaks = sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
-    return max(0, breaks - 1)
+        return max(0, sum(line.endswith(b"\n") for line in file) - 1)

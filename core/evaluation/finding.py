@@ -88,17 +88,15 @@ def _sentence(found: Finding) -> str:
     if found.verdict == SAME:
         every = f"all {count(found.n, found.unit)}" if found.n > 1 else count(found.n, found.unit)
         return f"{one} and {other} have the same {what} on {every}."
+    if found.verdict == "worse":
+        turned = found.interval and [-end for end in reversed(found.interval)]
+        return f"{one} trails {other} by {number(-found.estimate)} {what}{_support(found, turned)}."
     if found.shown:
-        if found.verdict == "worse":
-            turned = _pair(found.interval and [-end for end in reversed(found.interval)])
-            return f"{one} trails {other} by {number(-found.estimate)} {what}{_support(found, turned)}."
         return f"{one} beats {other} by {number(found.estimate)} {what}{_support(found, found.interval)}."
-    missed = (
-        ""
-        if not found.detectable
-        else (f"; differences below {number(found.detectable)} could not have been detected reliably")
-    )
-    return f"No difference found between {one} and {other}: {figures(found)}{missed}."
+    said = f"No difference found between {one} and {other}: {figures(found)}"
+    if found.detectable:
+        said += f"; differences below {number(found.detectable)} could not have been detected reliably"
+    return f"{said}."
 
 
 def figures(found: Finding) -> str:
@@ -139,12 +137,9 @@ def listed(names: Sequence[str]) -> str:
 
 def _support(found: Finding, interval: Sequence[float] | None, *, signed: bool = False) -> str:
     """Return the evidence of a figure in brackets, or "" for nothing."""
-    parts = [
-        ends(interval, signed=signed),
-        "" if found.p is None else p_value(found.p),
-        count(found.n, found.unit) if found.n else "",
-    ]
-    said = ", ".join(part for part in parts if part)
+    p = "" if found.p is None else p_value(found.p)
+    parts = (ends(interval, signed=signed), p, count(found.n, found.unit) if found.n else "")
+    said = ", ".join(filter(None, parts))
     return f" ({said})" if said else ""
 
 
