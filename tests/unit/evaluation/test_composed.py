@@ -119,9 +119,6 @@ IMPORTERS: dict[str, Callable[[str], list[str]]] = {
     "questions as JSON lines": _questions("q.jsonl", lambda id: _lines({"question": id, id: id})),
     "questions as CSV": _questions("q.csv", lambda id: f"question,{id}\n{id},{id}\n"),
     "a TREC run": _run_file("r.run", lambda id: f"{id} Q0 {id} 1 1.0 x\n"),
-    "a run of replies": _run_file(
-        "r.jsonl", lambda id: _lines({"question_id": id, "hits": [{"doc_id": id, "text": id}]})
-    ),
     "replies with escapes": _run_file(
         "r.jsonl", lambda id: json.dumps({"question": id, "hits": [{"doc_id": id, "text": id}]}) + "\n"
     ),
