@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -11,7 +12,6 @@ import time
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -19,17 +19,28 @@ import pytest
 from core.backends.base import LLMRequest, Message
 from core.backends.workers import pool as pool_module
 from core.backends.workers.place import WorkPlace, checked, place
-from core.backends.workers.pool import Pool, header
+from core.backends.workers.pool import Pool, header, reached
 from core.cli import main
 from core.corpus import index
+from core.corpus.embeddings import Checkpoint
+from core.corpus.enrichments import store
 from core.corpus.helpers import Helpers
-from core.domain.errors import BadInput, BudgetSpent, NotAllowed, Unavailable
+from core.domain import people, settings_file
+from core.domain.errors import BadInput, BudgetSpent, Cancelled, NotAllowed, Unavailable
+from core.domain.pipelines import Pipeline
 from core.domain.settings import load
+from core.engine import doctor
 from core.engine.engine import Engine
 from core.evaluation import experiment_store
 from core.evaluation.experiment import perform, prepare
 from core.evaluation.outcome import JOURNAL
+from core.evaluation.runner import Plan, Spread
 from core.evaluation.spec import Spec
+from core.evaluation.tuning import sweep
+from core.evaluation.tuning.sweep_subject import subject
+from core.store import Store
+from tests import tiny
+from tests.loopback import hold, http, loopback
 from tests.until import until
 
 pytestmark = [pytest.mark.process, pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.enable_socket]
@@ -37,26 +48,17 @@ pytest.importorskip("distributed")
 
 ROOT = Path(__file__).resolve().parents[3]
 QUICK = ("bm25", "dense", "hybrid_rrf", "mmr")
-TWELVE = (
-    "bm25",
-    "dense",
-    "hybrid_rrf",
-    "hybrid_linear",
-    "mmr",
-    "dedupe",
-    "compress",
-    "iterative",
-    "memory",
-    "memory_rerank",
-    "rerank",
-    "contextual_headings",
-)
+MORE = "hybrid_linear dedupe compress iterative memory memory_rerank rerank contextual_headings"
 TIMES = ("ms", "began", "run", "machine", "host")  # what differs between two runs of one process
-
-
-def posted(server: Any) -> int:
-    """Count the calls of a model; a service is also asked once for its list of models."""
-    return sum(one.startswith(b"POST") for one in server.requests)
+REPLY = http(
+    json.dumps(
+        {
+            "model": "fake",
+            "choices": [{"message": {"content": "About parcels."}, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 9, "completion_tokens": 3},
+        }
+    )
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -70,11 +72,8 @@ def _scratch(tmp_path_factory):
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     """A home with the corpus `support` and an enrichment."""
-    from core.corpus.enrichments import store
-
     settings = load(home=tmp_path_factory.mktemp("home"), first_start="off")
-    corpus = index.build(None, "support", settings=settings)
-    store.build("headings", corpus, settings=settings)
+    store.build("headings", index.build(None, "support", settings=settings), settings=settings)
     return settings
 
 
@@ -97,18 +96,20 @@ def journal(folder):
     return {line["question"]: line["routes"] for line in lines}
 
 
-def timeless(lines):
+def timeless(value, left_out=TIMES):
     """The same without what is a time, or names one run."""
-    return {
-        question: {
-            route: {
-                **{key: value for key, value in one.items() if key not in TIMES},
-                "asked": [{**call, "ms": 0} for call in one["asked"]],
-            }
-            for route, one in by.items()
-        }
-        for question, by in lines.items()
-    }
+    if isinstance(value, dict):
+        return {key: timeless(item, left_out) for key, item in value.items() if key not in left_out}
+    return [timeless(item, left_out) for item in value] if isinstance(value, list) else value
+
+
+def same_figures(one, other):
+    """Figures without what is measured in time."""
+    plain = (
+        timeless(json.loads(json.dumps(all_)), ("p50_ms", "p95_ms", "ms", "warnings"))
+        for all_ in (one, other)
+    )
+    assert next(plain) == next(plain)
 
 
 @pytest.fixture(scope="module")
@@ -116,48 +117,16 @@ def alone(engine, tmp_path_factory):
     """What one process makes of 60 questions by the quick routes."""
     folder = tmp_path_factory.mktemp("alone")
     figures, _, _ = perform(engine, ready(engine), out=folder)
-    return folder, figures
-
-
-def same_figures(one, other):
-    """Figures without what is measured in time."""
-
-    def plain(value):
-        if isinstance(value, dict):
-            left_out = ("p50_ms", "p95_ms", "ms", "warnings")
-            return {key: plain(item) for key, item in value.items() if key not in left_out}
-        return [plain(item) for item in value] if isinstance(value, list) else value
-
-    assert plain(json.loads(json.dumps(one))) == plain(json.loads(json.dumps(other)))
-
-
-def test_workers_give_what_one_process_gives(engine, tmp_path):
-    """60 questions by 12 routes, to the last digit; runs with their spans are kept as ever."""
-    asked = ready(engine, TWELVE)
-    one, _, _ = perform(engine, asked, out=tmp_path / "one")
-    two, _, _ = perform(engine, asked, out=tmp_path / "two", workers=WorkPlace(2))
-    assert len(journal(tmp_path / "two")) == 60
-    assert timeless(journal(tmp_path / "one")) == timeless(journal(tmp_path / "two"))
-    same_figures(one, two)
-    spread = experiment_store.opened(tmp_path / "two")
-    question = next(iter(spread.outcomes))
-    ours, theirs = experiment_store.opened(tmp_path / "one").run(question), spread.run(question)
-    assert theirs.passages == ours.passages
-    assert [result.hits for result in theirs.results] == [result.hits for result in ours.results]
-    assert [[s.name for s in r.spans] for r in theirs.results] == [
-        [s.name for s in r.spans] for r in ours.results
-    ]
-    assert any("several workers asked at once" in warning for warning in two["warnings"])
-    assert two["machines"] == [{"kind": two["machine"], "machines": 1, "questions": 60}]
+    return timeless(journal(folder)), figures
 
 
 class Going:
     """An evaluation by workers in a thread of its own."""
 
-    def __init__(self, engine, folder, at, count=60):
+    def __init__(self, engine, folder, at):
         self.done, self.stop, self.error = 0, threading.Event(), None
         self.figures = None
-        self._asked = (engine, ready(engine, count=count), folder, at)
+        self._asked = (engine, ready(engine), folder, at)
         self.thread = threading.Thread(target=self._do)
         self.thread.start()
 
@@ -202,57 +171,12 @@ def spawned(parent):
     return found
 
 
-def test_a_worker_killed_five_times_loses_nothing(engine, alone, tmp_path):
-    going = Going(engine, tmp_path, WorkPlace(2))
-    killed = set()
-    for count in range(1, 6):
-        going.reach(8 * count)
-        until(lambda: [one for one in spawned(supervisor()) if one.pid not in killed], 60)
-        victim = next(one for one in spawned(supervisor()) if one.pid not in killed)
-        killed.add(victim.pid)
-        os.kill(victim.pid, signal.SIGKILL)
-    going.end()
-    assert len(killed) == 5
-    assert timeless(journal(tmp_path)) == timeless(journal(alone[0]))
-    same_figures(going.figures, alone[1])
-
-
-def test_the_scheduler_of_this_machine_killed_is_started_again(engine, alone, tmp_path):
-    going = Going(engine, tmp_path, WorkPlace(2))
-    going.reach(10)
-    os.kill(supervisor().pid, signal.SIGKILL)
-    going.end()
-    assert timeless(journal(tmp_path)) == timeless(journal(alone[0]))
-
-
-def test_stop_keeps_what_is_journalled_and_goes_on_later(engine, alone, tmp_path):
-    going = Going(engine, tmp_path, WorkPlace(2))
-    going.reach(10)
-    workers = spawned(supervisor())
-    going.stop.set()
-    going.end()
-    assert going.figures["interrupted"]
-    before = journal(tmp_path)
-    assert 10 <= len(before) < 60
-    assert not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in workers)
-    again = Going(engine, tmp_path, WorkPlace(2))
-    again.end()
-    after = journal(tmp_path)
-    assert {question: after[question] for question in before} == before  # not asked again: equal times, too
-    assert timeless(after) == timeless(journal(alone[0]))
-
-
 @contextmanager
 def started(*command, home):
     """A command in a process of its own, ended with all it started."""
     env = {**os.environ, "ROUTESCOPE_HOME": str(home), "PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen(
-        [sys.executable, "-m", *command],
-        env=env,
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen([sys.executable, "-m", *command], env=env, cwd=ROOT, **quiet)
     try:
         yield process
     finally:
@@ -269,128 +193,160 @@ def free_port():
         return one.getsockname()[1]
 
 
+@contextmanager
 def scheduler(port, home, *more):
-    return started(
-        "dask",
-        "scheduler",
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-        "--dashboard-address",
-        "127.0.0.1:0",
-        *more,
-        home=home,
-    )
+    """A scheduler that listens."""
+    where = ("--host", "127.0.0.1", "--port", str(port), "--dashboard-address", "127.0.0.1:0")
+    with started("dask", "scheduler", *where, *more, home=home) as process:
+        until(lambda: _listens(port), 60)
+        yield process
 
 
-def listens(port):
+def _listens(port):
     with socket.socket() as one:
         return one.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_a_scheduler_restarted_is_waited_for(engine, home, alone, tmp_path):
+@pytest.fixture(scope="module")
+def url(tmp_path_factory):
+    """The address of a scheduler that has the workers that a test starts."""
     port = free_port()
-    url = f"tcp://127.0.0.1:{port}"
-    with scheduler(port, tmp_path) as first:
-        until(lambda: listens(port), 60)
-        with started("core", "worker", url, "--workers", "2", home=home.home):
-            going = Going(engine, tmp_path / "out", WorkPlace(scheduler=url))
-            going.reach(10)
-            first.kill()
-            first.wait()
-            with scheduler(port, tmp_path):
-                going.end()
-    assert timeless(journal(tmp_path / "out")) == timeless(journal(alone[0]))
+    with scheduler(port, tmp_path_factory.mktemp("scheduler")):
+        yield f"tcp://127.0.0.1:{port}"
 
 
-def test_a_scheduler_gone_for_good_is_told_and_nothing_is_lost(engine, home, alone, tmp_path, monkeypatch):
-    monkeypatch.setattr(pool_module, "LOST_S", 2.0)
+@contextmanager
+def worker(url, home):
+    """One worker of a scheduler, which knows that it is gone afterwards."""
+    with started("core", "worker", url, home=home) as process:
+        yield process
+    until(lambda: reached(url, load(home=home)) == 0)
+
+
+def test_workers_give_what_one_process_gives(engine, tmp_path):
+    """20 questions by 12 routes, to the last digit; runs with their spans are kept as ever."""
+    asked = ready(engine, (*QUICK, *MORE.split()), 20)
+    one, _, _ = perform(engine, asked, out=tmp_path / "one")
+    two, _, _ = perform(engine, asked, out=tmp_path / "two", workers=WorkPlace(2))
+    assert len(journal(tmp_path / "two")) == 20
+    assert timeless(journal(tmp_path / "one")) == timeless(journal(tmp_path / "two"))
+    same_figures(one, two)
+    spread = experiment_store.opened(tmp_path / "two")
+    question = next(iter(spread.outcomes))
+    ours, theirs = experiment_store.opened(tmp_path / "one").run(question), spread.run(question)
+    assert theirs.passages == ours.passages
+    hits, spans = (
+        [[(result.hits, [span.name for span in result.spans]) for result in run.results]]
+        for run in (ours, theirs)
+    )
+    assert hits == spans
+    assert any("several workers asked at once" in warning for warning in two["warnings"])
+    assert two["machines"] == [{"kind": two["machine"], "machines": 1, "questions": 20}]
+
+
+def test_workers_and_a_scheduler_killed_lose_nothing(engine, alone, tmp_path):
+    going = Going(engine, tmp_path, WorkPlace(2))
+    killed = set()
+    for count in range(1, 6):
+        going.reach(8 * count)
+        until(lambda: [one for one in spawned(supervisor()) if one.pid not in killed], 60)
+        victim = next(one for one in spawned(supervisor()) if one.pid not in killed)
+        killed.add(victim.pid)
+        os.kill(victim.pid, signal.SIGKILL)
+    going.reach(48)
+    os.kill(supervisor().pid, signal.SIGKILL)
+    going.end()
+    assert len(killed) == 5
+    assert timeless(journal(tmp_path)) == alone[0]
+    same_figures(going.figures, alone[1])
+
+
+def test_stop_keeps_what_is_journalled_and_goes_on_later(engine, alone, tmp_path):
+    going = Going(engine, tmp_path, WorkPlace(2))
+    going.reach(10)
+    workers = spawned(supervisor())
+    going.stop.set()
+    going.end()
+    assert going.figures["interrupted"]
+    before = journal(tmp_path)
+    assert 10 <= len(before) < 60
+    assert not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in workers)
+    Going(engine, tmp_path, WorkPlace(2)).end()
+    after = journal(tmp_path)
+    assert {question: after[question] for question in before} == before  # not asked again: equal times, too
+    assert timeless(after) == alone[0]
+
+
+def test_a_scheduler_is_waited_for_and_one_gone_for_good_is_told(engine, home, alone, tmp_path, monkeypatch):
     monkeypatch.setattr(pool_module, "CONNECT_S", 1.0)
     port = free_port()
-    url = f"tcp://127.0.0.1:{port}"
-    with scheduler(port, tmp_path) as first:
-        until(lambda: listens(port), 60)
-        with started("dask", "worker", url, "--no-dashboard", "--nthreads", "1", home=home.home):
-            monkeypatch.setattr(pool_module, "LOST_S", 60.0)
-            going = Going(engine, tmp_path / "out", WorkPlace(scheduler=url))
-            going.reach(10)
+    address = f"tcp://127.0.0.1:{port}"
+    with (
+        scheduler(port, tmp_path) as first,
+        started("core", "worker", address, "--workers", "2", home=home.home),
+    ):
+        going = Going(engine, tmp_path / "out", WorkPlace(scheduler=address))
+        going.reach(10)
+        first.kill()
+        first.wait()
+        with scheduler(port, tmp_path):
+            going.reach(25)
             monkeypatch.setattr(pool_module, "LOST_S", 2.0)
-            first.kill()
-            going.thread.join(120)
+        going.thread.join(120)
     assert isinstance(going.error, Unavailable)
     assert "the connection was lost" in str(going.error)
-    assert "the same command goes on" in str(going.error)
-    kept = journal(tmp_path / "out")
-    assert len(kept) >= 10
+    assert len(journal(tmp_path / "out")) >= 25
     perform(engine, ready(engine), out=tmp_path / "out")  # by this process, or any other place
-    assert timeless(journal(tmp_path / "out")) == timeless(journal(alone[0]))
+    assert timeless(journal(tmp_path / "out")) == alone[0]
 
 
-def test_a_worker_without_the_corpus_is_told(engine, tmp_path):
-    port = free_port()
-    url = f"tcp://127.0.0.1:{port}"
-    with scheduler(port, tmp_path):
-        until(lambda: listens(port), 60)
-        with (
-            started("core", "worker", url, home=tmp_path / "elsewhere"),
-            pytest.raises(Unavailable, match=r"has no corpus support in .*elsewhere"),
-        ):
-            perform(engine, ready(engine), out=tmp_path / "out", workers=WorkPlace(scheduler=url))
-    assert journal(tmp_path / "out") == {}
-
-
-def test_a_worker_with_other_thresholds_is_told(engine, home, tmp_path):
-    import shutil
-
+def test_a_worker_that_cannot_be_used_is_told(engine, home, url, tmp_path, monkeypatch):
+    there = WorkPlace(scheduler=url)
     elsewhere = tmp_path / "elsewhere"
-    shutil.copytree(home.home, elsewhere)
-    (elsewhere / "evaluators").mkdir()
-    (elsewhere / "evaluators" / "support.json").write_text("{}")
-    port = free_port()
-    url = f"tcp://127.0.0.1:{port}"
-    with scheduler(port, tmp_path):
-        until(lambda: listens(port), 60)
-        with (
-            started("core", "worker", url, home=elsewhere),
-            pytest.raises(Unavailable, match=r"has other thresholds or fitted weights for corpus support"),
+    with worker(url, elsewhere):
+        with pytest.raises(Unavailable, match=r"has no corpus support in .*elsewhere"):
+            perform(engine, ready(engine), out=tmp_path / "out", workers=there)
+        assert journal(tmp_path / "out") == {}
+        shutil.copytree(home.home, elsewhere, dirs_exist_ok=True)
+        (elsewhere / "evaluators").mkdir()
+        (elsewhere / "evaluators" / "support.json").write_text("{}")
+        with pytest.raises(Unavailable, match="has other thresholds or fitted weights for corpus support"):
+            perform(engine, ready(engine, count=3), workers=there)
+        monkeypatch.setattr(pool_module, "build", lambda: "9.9.9 (0123456789)")
+        with pytest.raises(
+            Unavailable, match=r"runs RouteScope .*, and 9\.9\.9 \(0123456789\) asks: install"
         ):
-            perform(engine, ready(engine, count=3), workers=WorkPlace(scheduler=url))
-
-
-def test_a_worker_of_another_version_is_told(engine, tmp_path, monkeypatch):
-    monkeypatch.setattr(pool_module, "build", lambda: "9.9.9 (0123456789)")
+            perform(engine, ready(engine), workers=there)
     with pytest.raises(Unavailable, match=r"the files of RouteScope have changed since it was started"):
         perform(engine, ready(engine), workers=WorkPlace(1))
-    port = free_port()
-    url = f"tcp://127.0.0.1:{port}"
-    with scheduler(port, tmp_path):
-        until(lambda: listens(port), 60)
-        with (
-            started("core", "worker", url, home=tmp_path),
-            pytest.raises(Unavailable, match=r"runs RouteScope .*, and 9\.9\.9 \(0123456789\) asks: install"),
-        ):
-            perform(engine, ready(engine), workers=WorkPlace(scheduler=url))
 
 
-def test_a_scheduler_that_does_not_answer_is_told(engine, monkeypatch):
-    monkeypatch.setattr(pool_module, "CONNECT_S", 1.0)
-    url = f"tcp://127.0.0.1:{free_port()}"
-    with pytest.raises(Unavailable, match=f"no Dask scheduler answers at {url}"):
-        perform(engine, ready(engine), workers=WorkPlace(scheduler=url))
-
-
-def test_a_scheduler_without_workers_is_told(engine, tmp_path, monkeypatch):
+def test_a_scheduler_without_workers_is_told(engine, url, tmp_path, monkeypatch):
+    there = WorkPlace(scheduler=url)
+    going = Going(engine, tmp_path / "out", there)
+    time.sleep(0.5)  # whenever it comes, Stop ends the wait
+    going.stop.set()
+    going.end()
+    assert going.figures["interrupted"]
     monkeypatch.setattr(pool_module, "LOST_S", 1.0)
-    port = free_port()
-    url = f"tcp://127.0.0.1:{port}"
-    with scheduler(port, tmp_path):
-        until(lambda: listens(port), 60)
-        with pytest.raises(Unavailable, match=f"has no worker: start some with `.* worker {url}`"):
-            perform(engine, ready(engine), workers=WorkPlace(scheduler=url))
+    monkeypatch.setattr(pool_module, "CONNECT_S", 1.0)
+    with pytest.raises(Unavailable, match=f"has no worker: start some with `.* worker {url}`"):
+        perform(engine, ready(engine), workers=there)
+    absent = f"tcp://127.0.0.1:{free_port()}"
+    with pytest.raises(Unavailable, match=f"no Dask scheduler answers at {absent}"):
+        perform(engine, ready(engine), workers=WorkPlace(scheduler=absent))
+    told = {
+        "": ("ok", "no scheduler is set"),
+        url: ("warning", f"{url} has 0 workers"),
+        absent: ("warning", "no Dask scheduler answers"),
+    }
+    for address, (state, words) in told.items():
+        (check,) = doctor._workers(load(home=tmp_path, scheduler=address))
+        assert check.state == state
+        assert words in check.detail
 
 
-def test_a_question_that_its_route_fails_at_is_one_failure(engine, tmp_path):
+def test_a_question_that_its_route_fails_at_is_one_failure(engine):
     """An error in a route is a result of it, as in one process."""
     wrong = prepare(engine, Spec("support", ("bm25", "hype"), split="all", queries=3))
     one, _, _ = perform(engine, wrong)
@@ -401,6 +357,8 @@ def test_a_question_that_its_route_fails_at_is_one_failure(engine, tmp_path):
 
 @pytest.mark.trust
 def test_the_workers_of_this_machine_listen_on_loopback_and_ask_for_a_certificate(home):
+    from distributed import Client
+
     with closing(Pool(WorkPlace(1), home).open()) as pool:
         address = pool._local.address
         parent = psutil.Process(pool.pid)
@@ -409,8 +367,6 @@ def test_the_workers_of_this_machine_listen_on_loopback_and_ask_for_a_certificat
         assert open_
         assert {connection.laddr.ip for connection in open_} == {"127.0.0.1"}
         assert address.startswith("tls://127.0.0.1:")
-        from distributed import Client
-
         with pytest.raises(OSError):  # noqa: PT011 - the kind is all there is
             Client(address.replace("tls", "tcp"), timeout=1, set_as_default=False)
         with pytest.raises((OSError, TypeError, RuntimeError)):
@@ -428,22 +384,26 @@ def test_what_is_shipped_has_no_secret_and_workers_elsewhere_keep_their_folders(
     assert json.loads(header(WorkPlace(2), settings))["settings"]["home"] == str(tmp_path)
 
 
-def test_an_index_by_workers_has_the_same_bytes(home, tmp_path):
-    from core.corpus.enrichments import store
-
-    folder = tmp_path / "documents"
+def documents(folder, count):
+    """A folder of short documents about parcels."""
     folder.mkdir()
-    for number in range(90):
-        text = f"Parcel {number} was sent on day {number % 28} and cost {number * 7} francs. " * (
-            1 + number % 3
-        )
-        (folder / f"{number:03}.txt").write_text(text)
+    for number in range(count):
+        text = f"Parcel {number} is stored for {number % 28} hours. Send the box back in {number * 7} days. "
+        (folder / f"{number:03}.txt").write_text(text * (1 + number % 3))
+    return folder
+
+
+def test_an_index_by_workers_has_the_same_bytes(home, tmp_path):
+    """Vectors of passages, of their headings and their tokens, and the weights of terms."""
+    tiny.splade(tmp_path / "model")
+    folder = documents(tmp_path / "documents", 90)
     made = {}
     for name, at in (("one", None), ("two", WorkPlace(2))):
-        settings = load(home=tmp_path / name, models_dir=home.models_dir)
+        own = {"models_dir": home.models_dir, "sparse_model": str(tmp_path / "model")}
+        settings = load(home=tmp_path / name, **own)
         helping = Helpers(at, settings) if at else None
         corpus = index.build("parcels", folder, settings=settings, helpers=helping)
-        for enrichment in ("headings", "tokens"):
+        for enrichment in ("headings", "tokens", "learned_sparse"):
             store.build(enrichment, corpus, settings=settings, helpers=helping)
         if helping:
             assert helping._pool is not None  # they did embed
@@ -453,20 +413,13 @@ def test_an_index_by_workers_has_the_same_bytes(home, tmp_path):
         }
     assert made["one"] == made["two"]
     assert sum(path.name == "vectors.npy" for path in made["one"]) == 3
+    assert any("learned_sparse" in path.parts for path in made["one"])
 
 
 def test_an_index_that_is_stopped_or_loses_workers_embeds_nothing_twice(home, tmp_path, monkeypatch):
-    from core.corpus.embeddings import Checkpoint
-    from core.domain.errors import Cancelled
-
-    folder = tmp_path / "documents"
-    folder.mkdir()
-    for number in range(400):
-        (folder / f"{number:03}.txt").write_text(
-            f"Parcel {number} cost {number * 7} francs in week {number}."
-        )
+    folder = documents(tmp_path / "documents", 400)
     settings = load(home=tmp_path / "home", models_dir=home.models_dir)
-    kept = []
+    kept, killed = [], []
     add = Checkpoint.add
     monkeypatch.setattr(
         Checkpoint, "add", lambda self, *given: (kept.extend(map(bytes, given[0])), add(self, *given))
@@ -482,83 +435,48 @@ def test_an_index_that_is_stopped_or_loses_workers_embeds_nothing_twice(home, tm
             killed.append(spawned(supervisor())[0].pid)
             os.kill(killed[0], signal.SIGKILL)
 
-    killed = []
     with Helpers(WorkPlace(2), settings) as helping, pytest.raises(Cancelled):
         index.build("parcels", folder, settings=settings, helpers=helping, progress=pressed, cancel=stop)
-    before = len(kept)
-    assert 0 < before < 400
+    assert 0 < len(kept) < 400
     with Helpers(WorkPlace(2), settings) as helping:
         index.build("parcels", folder, settings=settings, helpers=helping, progress=killing)
     assert killed
     assert len(kept) == len(set(kept)) == 400
 
 
+def posted(server):
+    """Count the calls of a model; a service is also asked once for its list of models."""
+    return sum(one.startswith(b"POST") for one in server.requests)
+
+
 def test_contexts_are_written_by_the_models_of_workers_and_kept_here(home, tmp_path):
     """Each call goes out once, from a worker; a second build recalls all of them."""
-    from core.corpus.enrichments import store
-    from tests.loopback import http, loopback
-
-    folder = tmp_path / "documents"
-    folder.mkdir()
-    for number in range(6):
-        (folder / f"{number}.txt").write_text(f"Parcel {number} cost {number * 7} francs in week {number}.")
-    reply = {
-        "model": "fake",
-        "choices": [{"message": {"content": "About parcels."}, "finish_reason": "stop"}],
-        "usage": {"prompt_tokens": 9, "completion_tokens": 3},
-    }
-    with loopback(http(json.dumps(reply))) as server:
-        made = []
-        for name, at in (("one", None), ("two", WorkPlace(2))):
-            settings = load(
-                home=tmp_path / name, models_dir=home.models_dir, llm="fake", llm_base_url=f"{server.url}/v1"
-            )
-            corpus = index.build("parcels", folder, settings=settings)
-            before = posted(server)
-            helping = Helpers(at, settings) if at else None
-            made.append(store.build("contexts", corpus, settings=settings, helpers=helping))
-            if helping:
-                helping.__exit__()
-                assert posted(server) - before == 6
-        vectors = [
-            next((tmp_path / name).rglob("contexts/vectors.npy")).read_bytes() for name in ("one", "two")
-        ]
-        assert vectors[0] == vectors[1]
-        assert [(one.spent.calls, one.spent.failed) for one in made] == [(6, 0), (6, 0)]
-        assert made[0].spent.prompt_tokens == made[1].spent.prompt_tokens == 54
-        import shutil
-
-        shutil.rmtree(tmp_path / "two" / "enrichments")
-        before = posted(server)
+    folder = documents(tmp_path / "documents", 6)
+    settings = load(home=tmp_path / "home", models_dir=home.models_dir, llm="fake")
+    with loopback(REPLY) as server:
+        settings = settings.model_copy(update={"llm_base_url": f"{server.url}/v1"})
+        corpus = index.build("parcels", folder, settings=settings)
+        with Helpers(WorkPlace(2), settings) as helping:
+            made = store.build("contexts", corpus, settings=settings, helpers=helping)
+        assert (made.spent.calls, made.spent.failed, made.spent.prompt_tokens) == (6, 0, 54)
+        assert posted(server) == 6
+        written = next(settings.home.rglob("contexts/vectors.npy")).read_bytes()
+        shutil.rmtree(settings.home / "enrichments")
         again = store.build("contexts", index.open_corpus("parcels", settings=settings), settings=settings)
-        assert again.spent.recalled == 6
-        assert posted(server) == before
+        assert again.spent.recalled == posted(server) == 6
+        assert next(settings.home.rglob("contexts/vectors.npy")).read_bytes() == written
 
 
 def test_what_a_workers_model_used_is_counted_for_who_asked(home, tmp_path):
     """To the last token, and the budget of a day holds on workers, too."""
-    from core.domain import people
-    from core.store import Store
-    from tests.loopback import http, loopback
-
     cat, ann = people.Person("cat@example.org", "editor"), people.Person("ann@example.org", "viewer")
     calls = [asdict(LLMRequest("context/1", (Message("user", f"{n}?"),), 5)) for n in range(8)]
-    reply = {
-        "model": "fake",
-        "choices": [{"message": {"content": "Yes."}, "finish_reason": "stop"}],
-        "usage": {"prompt_tokens": 9, "completion_tokens": 3},
-    }
     database = Store(tmp_path / "routescope.sqlite")
     people.keep_in(database)
+    settings = load(home=tmp_path, models_dir=home.models_dir, llm="fake", daily_tokens=60)
     try:
-        with loopback(http(json.dumps(reply))) as server:
-            settings = load(
-                home=tmp_path,
-                models_dir=home.models_dir,
-                llm="fake",
-                llm_base_url=f"{server.url}/v1",
-                daily_tokens=60,
-            )
+        with loopback(REPLY) as server:
+            settings = settings.model_copy(update={"llm_base_url": f"{server.url}/v1"})
             with closing(Pool(WorkPlace(2), settings).open()) as pool:
 
                 def made(some):
@@ -583,23 +501,13 @@ def test_what_a_workers_model_used_is_counted_for_who_asked(home, tmp_path):
         database.close()
 
 
-def test_stop_ends_what_runs_on_a_worker_elsewhere(home, tmp_path):
+def test_stop_ends_what_runs_on_a_worker_elsewhere(url, tmp_path):
     """A worker that nobody ends sees that its task is not wanted any more, and hangs up on the model."""
-    from core.backends.base import LLMRequest, Message
-    from tests.loopback import hold, loopback
-
-    port = free_port()
-    url = f"tcp://127.0.0.1:{port}"
-    stop = threading.Event()
-    with loopback(hold) as server, scheduler(port, tmp_path):
-        until(lambda: listens(port), 60)
+    stop, answers = threading.Event(), []
+    request = LLMRequest("test/1", (Message("user", "Say nothing."),), 5)
+    with loopback(hold) as server, worker(url, tmp_path / "elsewhere") as elsewhere:
         settings = load(home=tmp_path / "home", llm="fake", llm_base_url=f"{server.url}/v1")
-        with (
-            started("core", "worker", url, home=tmp_path / "elsewhere") as worker,
-            Helpers(WorkPlace(scheduler=url), settings) as helping,
-        ):
-            request = LLMRequest("test/1", (Message("user", "Say nothing."),), 5)
-            answers = []
+        with Helpers(WorkPlace(scheduler=url), settings) as helping:
             thread = threading.Thread(
                 target=lambda: answers.extend(helping.complete("fake", [request], stop.is_set))
             )
@@ -609,42 +517,13 @@ def test_stop_ends_what_runs_on_a_worker_elsewhere(home, tmp_path):
             stop.set()
             thread.join(30)
             assert server.hung_up.wait(30)
-            assert worker.poll() is None
+            assert elsewhere.poll() is None
             assert answers == []
 
 
-def test_term_weights_by_workers_are_the_same(home, tmp_path):
-    from core.corpus.enrichments import store
-    from tests import tiny
-
-    tiny.splade(tmp_path / "model")
-    folder = tmp_path / "documents"
-    folder.mkdir()
-    for number in range(70):
-        (folder / f"{number:02}.txt").write_text(
-            f"A key is stored for hours. Send the box back in {number} days."
-        )
-    found = []
-    for name, at in (("one", None), ("two", WorkPlace(2))):
-        settings = load(
-            home=tmp_path / name, models_dir=home.models_dir, sparse_model=str(tmp_path / "model")
-        )
-        corpus = index.build("keys", folder, settings=settings)
-        with Helpers(at or WorkPlace(1), settings) as helping:
-            store.build("learned_sparse", corpus, settings=settings, helpers=helping if at else None)
-        files = (tmp_path / name).rglob("learned_sparse/index/*.npy")
-        found.append({path.name: path.read_bytes() for path in files})
-    assert found[0]
-    assert found[0] == found[1]
-
-
 def test_a_sweep_by_workers_gives_the_same_rankings(engine, tmp_path):
-    from core.evaluation.tuning import sweep
-    from core.evaluation.tuning.sweep_subject import subject
-
-    folder = tmp_path / "evaluation"
-    perform(engine, prepare(engine, Spec("support", ("mmr", "dense"), split="all", queries=8)), out=folder)
-    about = subject(experiment_store.opened(folder), "mmr", ["lam"])
+    perform(engine, prepare(engine, Spec("support", ("mmr", "dense"), split="all", queries=8)), out=tmp_path)
+    about = subject(experiment_store.opened(tmp_path), "mmr", ["lam"])
     todo = {(0.3,): list(about.way.results), (0.9,): list(about.way.results)}
     found = []
     for at in (None, WorkPlace(2)):
@@ -660,7 +539,6 @@ def test_a_sweep_by_workers_gives_the_same_rankings(engine, tmp_path):
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ((3, "tcp://a:1"), "cannot be combined"),
         ((0, None), "give 1 to 256"),
         ((257, None), "give 1 to 256"),
         ((None, "http://a:1"), "not the address of a Dask scheduler"),
@@ -675,47 +553,39 @@ def test_a_place_that_is_none_is_refused(given, told):
     assert "secret" not in str(refused.value)
 
 
-def test_places():
+def test_places(monkeypatch, tmp_path, capsys):
     assert place(None, None) is None
     assert place(2, None) == WorkPlace(2)
     assert checked(" tcp://[::1]:8786/ ") == "tcp://[::1]:8786"
-
-
-def test_without_dask_it_is_told_how_to_get_it(monkeypatch):
+    for command in (["eval", "support"], ["index", "support"], ["sweep", "x", "mmr.lam"]):
+        assert main([*command, "--workers", "2", "--scheduler", "tcp://a:1"]) == 2
+        assert "cannot be combined" in capsys.readouterr().err
     monkeypatch.setattr("core.backends.workers.place.find_spec", lambda _: None)
-    with pytest.raises(
-        Unavailable, match=r"Dask is not installed; run: pip install -r requirements-server\.txt"
-    ):
+    with pytest.raises(Unavailable, match=r"run: pip install -r requirements-server\.txt"):
         place(2, None)
+    (check,) = doctor._workers(load(home=tmp_path))
+    assert "requirements-server.txt" in check.fix
 
 
-def test_a_tls_scheduler_needs_certificates(tmp_path):
-    settings = load(home=tmp_path, scheduler_tls_ca="/no/such/file")
-    with pytest.raises(BadInput, match=r"scheduler_tls_cert is not set|there is no file /no/such/file"):
-        Pool(WorkPlace(scheduler="tls://127.0.0.1:1"), settings).open()
-
-
-def test_a_tls_scheduler_is_used_with_certificates(engine, home, tmp_path, monkeypatch):
+def test_a_tls_scheduler_is_used_with_certificates_alone(home, tmp_path, monkeypatch):
     from distributed.security import Security
 
-    made = Security.temporary()
+    port = free_port()
+    there = WorkPlace(scheduler=f"tls://127.0.0.1:{port}")
+    with pytest.raises(BadInput, match=r"scheduler_tls_cert is not set|there is no file /no/such/file"):
+        Pool(there, load(home=tmp_path, scheduler_tls_ca="/no/such/file")).open()
+    made, options = Security.temporary(), []
     files = {"ca": made.tls_ca_file, "cert": made.tls_client_cert, "key": made.tls_client_key}
     for name, content in files.items():
         (tmp_path / name).write_text(content)
         monkeypatch.setenv(f"ROUTESCOPE_SCHEDULER_TLS_{name.upper()}", str(tmp_path / name))
-    own = [str(tmp_path / name) for name in files]
-    port = free_port()
-    url = f"tls://127.0.0.1:{port}"
-    options = [
-        one for pair in zip(("--tls-ca-file", "--tls-cert", "--tls-key"), own, strict=True) for one in pair
-    ]
-    with scheduler(port, tmp_path, "--protocol", "tls", *options):
-        until(lambda: listens(port), 60)
-        with started("core", "worker", url, home=home.home):
-            secured = Engine(load(home=home.home, first_start="off"))
-            figures, _, outcomes = perform(
-                secured, ready(secured, ("bm25",), 5), workers=WorkPlace(scheduler=url)
-            )
+        options += [f"--tls-{'ca-file' if name == 'ca' else name}", str(tmp_path / name)]
+    with (
+        scheduler(port, tmp_path, "--protocol", "tls", *options),
+        started("core", "worker", there.scheduler, home=home.home),
+    ):
+        secured = Engine(load(home=home.home, first_start="off"))
+        figures, _, outcomes = perform(secured, ready(secured, ("bm25",), 5), workers=there)
     assert len(outcomes) == 5
     assert figures["routes"]["bm25"]["failed"] == 0
 
@@ -733,123 +603,54 @@ def test_a_default_start_does_not_import_dask():
     assert "distributed==" in (ROOT / "requirements-server.txt").read_text()
 
 
-def test_commands_refuse_a_place_that_is_none(capsys):
-    for command in (["eval", "support"], ["index", "support"], ["sweep", "x", "mmr.lam"]):
-        assert main([*command, "--workers", "2", "--scheduler", "tcp://a:1"]) == 2
-        assert "cannot be combined" in capsys.readouterr().err
-
-
 def test_eval_by_workers_from_the_command_line(home, engine, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("core.domain.settings.current", lambda: home)
     monkeypatch.setattr("core.engine.engine.shared_engine", lambda: engine)
-    out = tmp_path / "out"
-    args = ["eval", "support", "--split", "all", "--queries", "5", "--routes", "bm25", "--out", str(out)]
+    args = ["eval", "support", "--split", "all", "--queries", "5", "--routes", "bm25", "--out", str(tmp_path)]
     assert main([*args, "--workers", "2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["machines"][0]["questions"] == 5
 
 
-def test_a_lost_wait_ends_when_it_is_stopped(engine, home, tmp_path, monkeypatch):
-    """Stop pressed while no worker is there ends it at once."""
-    port = free_port()
-    url = f"tcp://127.0.0.1:{port}"
-    with scheduler(port, tmp_path):
-        until(lambda: listens(port), 60)
-        going = Going(engine, tmp_path / "out", WorkPlace(scheduler=url))
-        time.sleep(0.5)  # whenever it comes
-        going.stop.set()
-        going.end()
-    assert going.figures["interrupted"]
+class Fatal(Pool):
+    """A pool whose every task ends its worker, as Dask tells it."""
 
+    def _ahead(self):
+        return 1
 
-class Dead:
-    """A task of which every worker dies, as Dask tells it."""
+    def _ready(self, ended):
+        return True
 
-    def __init__(self):
-        self.called = []
+    def _connected(self):
+        return self
 
-    def add_done_callback(self, callback):
-        callback(self)
+    def submit(self, *_given, **_how):
+        from concurrent.futures import Future
 
-    def result(self, timeout):
         from distributed import KilledWorker
 
-        raise KilledWorker("task", None, 3)
-
-    def cancel(self, reason):
-        pass
+        dead = Future()
+        dead.cancel = lambda **_: True
+        dead.set_exception(KilledWorker("task", None, 3))
+        self.submitted = getattr(self, "submitted", 0) + 1
+        return dead
 
 
 def test_a_task_that_ends_every_worker_is_given_up_in_words(home):
-    given = []
-
-    class Full(Pool):
-        """One whose every task ends its worker."""
-
-        def _ahead(self):
-            return 1
-
-        def _ready(self, ended):
-            return True
-
-        def _connected(self):
-            return self
-
-        def submit(self, _work, _header, function, payload, _behalf, **_how):
-            given.append((function, payload))
-            return Dead()
-
-    pool = Full(WorkPlace(2), home)
+    pool = Fatal(WorkPlace(2), home)
     with pytest.raises(Unavailable, match=r"2 workers on this machine: the same task ended several workers"):
         list(pool.each("core.x:y", [("q", {"n": 1})], lambda: False))
-    assert given == [("core.x:y", '{"n": 1}')] * pool_module.TRIES
-
-
-@pytest.mark.parametrize(
-    ("scheduler_url", "told"),
-    [
-        ("", "can use several workers; no scheduler is set"),
-        ("tcp://127.0.0.1:1", "no Dask scheduler answers"),
-    ],
-)
-def test_the_doctor_tells_of_workers(tmp_path, monkeypatch, scheduler_url, told):
-    from core.engine import doctor
-
-    monkeypatch.setattr(pool_module, "CONNECT_S", 0.5)
-    (check,) = doctor._workers(load(home=tmp_path, scheduler=scheduler_url))
-    assert told in check.detail
-    assert check.state == ("warning" if scheduler_url else "ok")
-    monkeypatch.setattr("core.backends.workers.place.find_spec", lambda _: None)
-    (check,) = doctor._workers(load(home=tmp_path))
-    assert "not installed" in check.detail
-    assert "requirements-server.txt" in check.fix
-
-
-def test_the_doctor_counts_the_workers_of_a_scheduler(tmp_path):
-    from core.engine import doctor
-
-    port = free_port()
-    with scheduler(port, tmp_path):
-        until(lambda: listens(port), 60)
-        (check,) = doctor._workers(load(home=tmp_path, scheduler=f"tcp://127.0.0.1:{port}"))
-    assert f"tcp://127.0.0.1:{port} has 0 workers" in check.detail
-    assert check.state == "warning"
-    assert f"worker tcp://127.0.0.1:{port}" in check.fix
+    assert pool.submitted == pool_module.TRIES
 
 
 @pytest.mark.trust
 def test_no_page_sets_a_scheduler(tmp_path):
     """It executes what it is sent: only the settings file and the environment name one."""
-    from core.domain import settings_file
-
     for name in ("scheduler", "scheduler_tls_ca", "scheduler_tls_cert", "scheduler_tls_key"):
         with pytest.raises(BadInput, match="cannot be changed here"):
             settings_file.write({name: "tcp://evil:1"}, tmp_path)
 
 
 def test_files_of_replies_and_pipelines_of_the_command_line_stay_here(engine, monkeypatch):
-    from core.domain.pipelines import Pipeline
-    from core.evaluation.runner import Plan, Spread
-
     own = Pipeline("mine", "http", "http://127.0.0.1:1/search", given="command")
     monkeypatch.setattr("core.evaluation.runner.pipelines", lambda: {"mine": own})
     plan = Plan("support", ("mine",))
