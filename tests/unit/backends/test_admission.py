@@ -193,44 +193,6 @@ def test_who_waits_for_a_step_of_another_route_waits_for_what_that_one_waits_for
     assert other.waited() == 9.0
 
 
-def four_calls_at_once(turns, who, clock):
-    """The milliseconds of a route of four parallel calls of a second each at a model of two slots."""
-    inside = []
-
-    def call():
-        own = threading.Event()
-        with who.asking(), turns.slot(2, told=True):
-            inside.append(own)
-            assert own.wait(20)
-
-    def drive():
-        until(lambda: len(inside) + turns.waiting() == 4)  # all have asked before any time goes by
-        ended = 0
-        while ended < 4:
-            serving = 2 - len(turns.others)
-            wanted = min(ended + serving, 4)
-            until(lambda wanted=wanted: len(inside) == wanted)
-            clock.advance(1)
-            for own in inside[ended:wanted]:
-                own.set()
-            ended = wanted
-
-    driver = threading.Thread(target=drive, daemon=True)
-    driver.start()
-    who.trace.parallel([call] * 4)
-    driver.join(20)
-    return who.trace.now()
-
-
-@pytest.mark.parametrize("others", [0, 1])
-def test_parallel_calls_take_what_they_take_alone(clock, others):
-    turns = ModelQueue()
-    turns.others = [Caller(turns, Asker("others"), slots=2) for _ in range(others)]
-    who = Asker("mine", Trace("r"))
-    assert four_calls_at_once(turns, who, clock) == pytest.approx(2000.0)  # two by two
-    end(*turns.others)
-
-
 class Slow:
     """A loopback server that serves one call at a time, each taking a second of the clock. A call is served
     after `go` and once all is `settled`: what a thread needs on this machine to go on is no time.

@@ -178,10 +178,12 @@ def test_no_file_is_mapped_for_writing() -> None:
         assert all(re.findall('"[^"]*"', mode) == ['"r"'] for mode in modes), path
 
 
-def test_every_finite_half_becomes_the_number_it_is() -> None:
+@pytest.mark.parametrize("width", [2, array_files.WIDENED // 2])
+def test_every_finite_half_becomes_the_number_it_is(width: int) -> None:
     halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
-    finite = halves[np.isfinite(halves)].reshape(-1, 2)
-    made = array_files.single(finite)
-    assert made.dtype == np.float32
-    assert made.tobytes() == finite.astype(np.float32).tobytes()  # also of which sign zero is
-    assert array_files.single(finite[:0]).shape == (0, 2)
+    finite = np.resize(halves[np.isfinite(halves)], (63488 // width + 2, width))
+    room = np.full(finite.shape, np.nan, np.float32)
+    assert array_files.single(finite, room) is room
+    assert room.tobytes() == finite.astype(np.float32).tobytes()  # also of which sign zero is
+    assert array_files.single(finite[:, ::2]).tobytes() == finite[:, ::2].astype(np.float32).tobytes()
+    assert array_files.single(finite[:0]).shape == (0, width)

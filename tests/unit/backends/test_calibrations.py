@@ -97,14 +97,6 @@ def test_routes_say_what_their_judgements_are_not_worth(tmp_path):
     assert cautions(engine, reflective) == ()
 
 
-def test_the_table_of_routes_says_what_their_judgements_are_not_worth():
-    from ui.app.routes import _drawn
-
-    drawn = _drawn((), (("self_reflective", ("“evidence” carries no <b>signal</b>",)),))
-    assert "“evidence” carries no &lt;b&gt;signal&lt;/b&gt;" in drawn
-    assert "carries no" not in _drawn((), ())
-
-
 @pytest.mark.parametrize("path", sorted(calibrations.SHIPPED.glob("*.json")), ids=lambda path: path.stem)
 def test_what_comes_with_the_program_is_of_the_prompts_in_use(path):
     """A prompt of another text has another name: its calibration has to be made anew."""

