@@ -15,13 +15,13 @@ from core.backends.question_classifier import (
     CLASSES,
     DEFAULT,
     DEFAULT_ROUTE,
-    FEATURES,
     ClassRoute,
     QuestionClassifier,
 )
 from core.domain.errors import BadInput
 from core.evaluation.oracle import Shown, Standing, standing
 from core.evaluation.statistics import difference_interval, mean_interval
+from core.steps.question_features import FEATURES
 from scripts.router_cases import Case
 
 STRENGTH = 0.1  # C of scikit-learn: the inverse of the L2 penalty, on features of variance 1

@@ -28,42 +28,6 @@ NO_SEARCH = "no search"
 AS_A_RULE = "as a rule"  # the difference of two intercepts, among contributions
 SHIPPED = PROJECT / "data" / "routers" / "adaptive.json"
 NEEDS: Mapping[str, str] = {"conversational": "conversation before", "structured": "tables"}
-WORDING_FEATURES = (
-    "conversation before",
-    "log of words",
-    "identifiers",
-    "share of identifiers",
-    "asks what or which",
-    "asks who, when, where",
-    "asks how many",
-    "asks how",
-    "asks why",
-    "asks yes or no",
-    "asks for a list",
-    "asks nothing",
-    "summing words",
-    "superlatives",
-    "comparing words",
-    "names",
-    "linking words",
-    "commas",
-    "first person",
-    "pointing words",
-    "goes on",
-    "polite words",
-    "about the talk",
-    "arithmetic",
-)
-SEARCH_FEATURES = ("words found", "agreement of searches")
-TABLE_FEATURES = (
-    "tables",
-    "share of linked words",
-    "sums over the schema",
-    "value with schema words",
-    "value with a sum",
-    "value with an identifier",
-)
-FEATURES = (*WORDING_FEATURES, *SEARCH_FEATURES, *TABLE_FEATURES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +67,6 @@ class QuestionClassifier:
             raise ValueError(f"no such class: {min(unknown)[:40]!r}; there are: {', '.join(CLASSES)}")
         if DEFAULT not in self.classes:
             raise ValueError(f"it lacks the class {DEFAULT}, which a question is of that none is told for")
-        if unknown := set(self.features) - set(FEATURES):
-            raise ValueError(f"no such feature: {min(unknown)[:40]!r}")
         wide = len(self.features)
         if {len(self.means), *map(len, self.coefficients)} != {wide}:
             raise ValueError(f"{wide} features need as many means, and coefficients of each class")

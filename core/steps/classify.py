@@ -177,6 +177,8 @@ def in_words(one: ClassRoute, asked: str) -> str:
 
 def classify_features(classifier: QuestionClassifier, given: Mapping[str, float]) -> Classified:
     """Classify a question with these features, and report which features decided."""
+    if unknown := [name for name in classifier.features if name not in given]:
+        raise Unavailable(f"the classifier {classifier.source} has no such feature: {unknown[0][:40]!r}")
     values = [given[name] for name in classifier.features]
     shares = classifier.probabilities([values])[0]
     scores = {name: float(share) for name, share in zip(classifier.classes, shares, strict=True)}

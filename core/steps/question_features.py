@@ -11,7 +11,6 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from core.backends.question_classifier import TABLE_FEATURES
 from core.backends.sql.database import DatabaseTable
 from core.backends.sql.linking import ValueLink
 from core.backends.terms import Analyzer
@@ -135,8 +134,6 @@ def table_features(
 
     Source: schema linking as in Lei et al. 2020, "Re-examining the Role of Schema Linking in Text-to-SQL".
     """
-    if not schema.tables:
-        return dict.fromkeys(TABLE_FEATURES, 0.0)
     terms = words.terms(text[:MAX_QUESTION_CHARS])
     names = [name for table in schema.tables for name in (table.name, *(c.name for c in table.columns))]
     of_schema = {term for name in names for term in words.terms(_spaced(name))}
@@ -147,7 +144,7 @@ def table_features(
     value = float(bool(values))
     sums = float(any(wording[name] for name in SUMS))
     return {
-        "tables": 1.0,
+        "tables": float(bool(schema.tables)),
         "share of linked words": linked / max(1, len(terms)),
         "sums over the schema": sums * schema_words,
         "value with schema words": value * schema_words,
@@ -174,3 +171,7 @@ def _count(words: Sequence[str], known: Collection[str]) -> int:
 def _spaced(name: str) -> str:
     """Split a name into words: "order_no", "orderNo" and "OrderNo" have two."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("_", " ")
+
+
+# Their names, in the order of a classifier's coefficients.
+FEATURES = tuple(features("", False, FirstSearch((), (), ()), Schema(), Analyzer("none")))

@@ -176,9 +176,8 @@ class EmbeddedServer:
     def _spawn(self) -> ServerState:
         state_file = self._file("json")
         state_file.unlink(missing_ok=True)
-        names = ("model", "name", "sha256", "context", "idle_minutes")
-        given = [f"--{name.replace('_', '-')}={getattr(self, name)}" for name in names]
-        command = [sys.executable, "-m", "core.backends.llm.server", f"--state={state_file}", *given]
+        given = json.dumps({**asdict(self), "state": str(state_file)}, default=str)
+        command = [sys.executable, "-m", "core.backends.llm.server", given]
         handle = os.open(self._file("log"), os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
         try:
             child = subprocess.Popen(

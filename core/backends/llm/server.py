@@ -1,19 +1,20 @@
 """The embedded model server: llama.cpp in a process of its own, on loopback, which ends itself when unused.
 
-Run by `launch` as `python -m core.backends.llm.server --model FILE --name NAME --state FILE`.
+Run by `launch` as `python -m core.backends.llm.server JSON`: an `EmbeddedServer`, and the file of its state.
 """
 
 from __future__ import annotations
 
-import argparse
+import json
 import logging
 import os
 import secrets
 import signal
+import sys
 import threading
 import time
-from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from core.backends.llm import launch as states
@@ -35,7 +36,7 @@ def threads() -> int:
     return cores if cores <= 2 else cores - 1
 
 
-def parameters(options: argparse.Namespace, key: str) -> Any:
+def parameters(options: SimpleNamespace, key: str) -> Any:
     """llama.cpp's settings.
 
     One slot: on 2 cores four are no faster (grading six passages takes 4.6 to 9.7 s against 4.8), lose the
@@ -49,9 +50,9 @@ def parameters(options: argparse.Namespace, key: str) -> Any:
     wanted.n_ctx = options.context
     wanted.n_parallel = 1
     wanted.n_gpu_layers = 0
-    wanted.cpuparams.n_threads = wanted.cpuparams_batch.n_threads = options.threads or threads()
+    wanted.cpuparams.n_threads = wanted.cpuparams_batch.n_threads = threads()
     wanted.hostnames = ["127.0.0.1"]
-    wanted.port = options.port
+    wanted.port = 0  # a free one
     wanted.api_keys = [key]
     wanted.cors_origins = "http://127.0.0.1"
     # Keeping earlier prompts' states in memory mixes them up: this build then answers a rewriting prompt with
@@ -72,7 +73,7 @@ def counters(metrics: str) -> tuple[bool, tuple[str, ...]]:
     return busy, tuple(values.get(f"llamacpp:{name}", "") for name in totals)
 
 
-def serve(options: argparse.Namespace) -> int:
+def serve(options: SimpleNamespace) -> int:
     """Load the model, publish the address, and serve until unused, stopped, or no longer named by the state
     file.
     """
@@ -99,7 +100,7 @@ def serve(options: argparse.Namespace) -> int:
     return 0
 
 
-def _watch(server: Any, options: argparse.Namespace, me: ServerState, stop: threading.Event) -> None:
+def _watch(server: Any, options: SimpleNamespace, me: ServerState, stop: threading.Event) -> None:
     used, before = time.monotonic(), counters(server.handle_metrics())[1]
     pause = min(CHECK_S, max(1.0, options.idle_minutes * 60 / 4))
     while not stop.wait(pause):
@@ -116,20 +117,11 @@ def _watch(server: Any, options: argparse.Namespace, me: ServerState, stop: thre
         options.state.unlink(missing_ok=True)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Parse and serve."""
-    parser = argparse.ArgumentParser(prog="core.backends.llm.server", description=__doc__)
-    parser.add_argument("--model", type=Path, required=True)
-    parser.add_argument("--name", required=True)
-    parser.add_argument("--state", type=Path, required=True, help="where to tell address and key, mode 0600")
-    parser.add_argument("--sha256", default="", help="refuse another file")
-    parser.add_argument("--port", type=int, default=0, help="0: a free one")
-    parser.add_argument("--context", type=int, default=8192)
-    parser.add_argument("--threads", type=int, default=0, help="0: as many as suit this machine")
-    parser.add_argument("--idle-minutes", type=float, default=20.0)
-    options = parser.parse_args(arguments)
+def main() -> int:
+    """Serve as the command line says."""
+    given = json.loads(sys.argv[1])
     logging.basicConfig(level=logging.WARNING)
-    return serve(options)
+    return serve(SimpleNamespace(**{**given, "model": Path(given["model"]), "state": Path(given["state"])}))
 
 
 if __name__ == "__main__":

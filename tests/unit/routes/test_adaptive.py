@@ -14,10 +14,8 @@ from core.backends import question_classifier
 from core.backends.question_classifier import (
     CLASSES,
     DEFAULT_ROUTE,
-    FEATURES,
     NEEDS,
     NO_SEARCH,
-    TABLE_FEATURES,
     ClassRoute,
     read,
     trained,
@@ -32,7 +30,7 @@ from core.engine.request import Request
 from core.evaluation.audit.decisions import other_way, own
 from core.routes.registry import routes
 from core.steps.classify import Dispatch, classify_features
-from core.steps.question_features import FirstSearch, Schema, features
+from core.steps.question_features import FEATURES, FirstSearch, Schema, features
 from tests.asking import span
 from tests.fakes import FakeEngine, ScriptedLLM
 
@@ -129,7 +127,6 @@ def test_what_is_written_is_read(tmp_path):
         (lambda d: d["intercepts"].append(0.0), "need a row of coefficients"),
         (lambda d: d["means"].__setitem__(0, float("nan")), "not a finite number"),
         (lambda d: d["classes"].__setitem__(0, "odd"), "no such class: 'odd'"),
-        (lambda d: d["features"].__setitem__(0, "odd"), "no such feature: 'odd'"),
         (lambda d: d["classes"].__setitem__(d["classes"].index("plain"), "conceptual"), "lacks the class"),
         (lambda d: d.__setitem__("least", 2), "least 2; wanted"),
         (lambda d: d.pop("routes"), "routes: "),
@@ -144,6 +141,11 @@ def test_a_damaged_file_is_one_clear_error(tmp_path, change, says):
     with pytest.raises(Unavailable, match=r"python -m scripts\.routing makes one") as caught:
         read(tmp_path)
     assert says in str(caught.value)
+
+
+def test_a_feature_that_there_is_not_is_told():
+    with pytest.raises(Unavailable, match="no such feature: 'odd'"):
+        classify_features(replace(SHIPPED, features=("odd", *SHIPPED.features[1:])), given_features("?"))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "null", "3"])
@@ -190,7 +192,8 @@ def test_the_features_by_hand():
 
 def test_tables_count_only_where_there_are_some():
     text = "Which city has the largest population in Arizona?"
-    assert {given_features(text)[name] for name in TABLE_FEATURES} == {0.0}
+    at = FEATURES.index("tables")
+    assert {given_features(text)[name] for name in FEATURES[at:]} == {0.0}
     table = DatabaseTable("city", "", (Column("city_name", "TEXT"), Column("population", "INT")))
     schema = Schema((table,), (ValueLink("city", "state_name", "arizona", True),))
     found = given_features(text, schema=schema)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.backends.question_classifier import DEFAULT_ROUTE, FEATURES
+from core.backends.question_classifier import DEFAULT_ROUTE
 from core.corpus import catalogue
 from core.corpus.chunk import WHOLE
 from core.corpus.source import Source
@@ -16,6 +16,7 @@ from core.domain.errors import BadInput
 from core.domain.types import Query, Turn
 from core.evaluation.dataset import Question
 from core.evaluation.oracle import mistakes, standing
+from core.steps.question_features import FEATURES
 from scripts.router_cases import Case, cases, check, kind_of
 from scripts.router_training import (
     STRENGTH,
