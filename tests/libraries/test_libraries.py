@@ -115,18 +115,33 @@ def call(result: RouteResult) -> External:
     return made.output
 
 
-def function(name: str, file: Path, python: Path) -> Pipeline:
-    return from_command(f"{name}={file}", str(python))
+def theirs(name: str, function: str, library: str) -> Pipeline:
+    """A pipeline of FILE:FUNCTION in the environment of a library."""
+    return from_command(f"{name}={function}", str(environment(library)))
 
 
-def test_langchain_retriever(ask: Asked, folder: Path) -> None:
+COMPONENT = "retriever = InMemoryBM25Retriever(store, top_k=7)\n"
+
+
+@pytest.mark.parametrize(
+    ("library", "function", "more", "scored", "stages"),
+    [
+        ("langchain", "search", "", False, ()),  # LangChain's retrievers give no scores
+        ("llamaindex", "search", "", True, ()),
+        ("haystack", "search", "", True, ("bm25",)),
+        ("haystack", "retriever", COMPONENT, True, ()),
+    ],
+)
+def test_a_retriever_finds_as_many_as_are_asked_for_and_most_are_ours(
+    ask: Asked, folder: Path, library: str, function: str, more: str, scored: bool, stages: tuple[str, ...]
+) -> None:
     """Chunks of another size, tied to ours by document and offsets."""
-    result = ask(function("langchain", folder / "my_langchain.py:search", environment("langchain")))
-    told = call(result)
-    assert (told.hits, told.matched) == (50, 50)
-    assert told.rules["offsets"] >= 40
-    assert not told.scored  # LangChain's retrievers give none
-    assert not told.stages
+    file = folder / f"my_{library}{'_more' if more else ''}.py"
+    file.write_text((folder / f"my_{library}.py").read_text() + more)
+    told = call(ask(theirs(library, f"{file}:{function}", library)))
+    assert told.hits == 50
+    assert told.matched >= 45
+    assert (told.scored, told.stages) == (scored, stages)
 
 
 def test_langchain_ensemble_tells_its_retrievers(ask: Asked, folder: Path) -> None:
@@ -137,36 +152,12 @@ def test_langchain_ensemble_tells_its_retrievers(ask: Asked, folder: Path) -> No
         "few = BM25Retriever.from_documents(splitter.split_documents(texts[:60]), k=5)\n"
         "both = EnsembleRetriever(retrievers=[search, few], weights=[0.5, 0.5])\n"
     )
-    result = ask(function("ensemble", folder / "my_ensemble.py:both", environment("langchain")))
+    result = ask(theirs("ensemble", f"{folder}/my_ensemble.py:both", "langchain"))
     below = [span for span in result.spans if span.parent == 1]
     assert sorted(len(span.hits or ()) > 5 for span in below) == [False, True]
     assert all(isinstance(span.output, Search) and span.ms > 0 for span in below)
     assert external.depth(result) is not None
     assert len(result.spans[-1].links) >= 2
-
-
-def test_llamaindex_retriever(ask: Asked, folder: Path) -> None:
-    result = ask(function("llamaindex", folder / "my_llamaindex.py:search", environment("llamaindex")))
-    told = call(result)
-    assert told.hits == 50
-    assert told.matched >= 45
-    assert told.scored
-
-
-def test_haystack_pipeline_tells_its_components(ask: Asked, folder: Path) -> None:
-    result = ask(function("haystack", folder / "my_haystack.py:search", environment("haystack")))
-    told = call(result)
-    assert told.hits == 50
-    assert told.matched >= 45
-    assert told.stages == ("bm25",)
-
-
-def test_haystack_component(ask: Asked, folder: Path) -> None:
-    (folder / "my_component.py").write_text(
-        (folder / "my_haystack.py").read_text() + "retriever = InMemoryBM25Retriever(store, top_k=7)\n"
-    )
-    result = ask(function("component", folder / "my_component.py:retriever", environment("haystack")))
-    assert call(result).hits == 50  # as many as were asked for
 
 
 def test_haystack_graph_wires_the_stages(ask: Asked, folder: Path) -> None:
@@ -177,7 +168,7 @@ def test_haystack_graph_wires_the_stages(ask: Asked, folder: Path) -> None:
         "search.add_component('joiner', DocumentJoiner(join_mode='reciprocal_rank_fusion'))\n"
         "search.connect('bm25', 'joiner')\nsearch.connect('few', 'joiner')\n"
     )
-    result = ask(function("joined", folder / "my_joined.py:search", environment("haystack")))
+    result = ask(theirs("joined", f"{folder}/my_joined.py:search", "haystack"))
     spans = {span.name: span for span in result.spans}
     assert call(result).stages[-1] == "joiner"
     assert isinstance(spans["joiner"].output, Fusion)

@@ -12,7 +12,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -21,11 +21,9 @@ import psutil
 import pytest
 
 from core.backends.base import Completion, LLMRequest, Message
-from core.backends.llm import CachedLLM, catalogue, load_llm, server_state, start_server, stop_server
-from core.backends.llm.fetch import pull
+from core.backends.llm import CachedLLM, load_llm, server_state, start_server, stop_server
 from core.backends.llm.launch import ServerState
 from core.backends.llm.probe import probe
-from core.domain import settings as settings_module
 from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut
 from core.domain.settings import PROJECT, Settings
 
@@ -35,22 +33,8 @@ LONG = LLMRequest("test/2", (Message("user", "Write a very long story about a do
 
 
 @pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
-    """A server of this test's own, over the model file that every checkout on this machine shares."""
-    here = tmp_path_factory.mktemp("llm")
-    shared = pull(catalogue.TINY, settings=settings_module.load())
-    (here / "models").mkdir()
-    (here / "models" / shared.name).symlink_to(shared)
-    made = settings_module.load(
-        home=here,
-        models_dir=here / "models",
-        llm=catalogue.TINY,
-        llm_context=1024,
-        llm_mode="live",
-        llm_base_url=None,
-    )
-    yield made
-    stop_server(made)
+def settings(tiny_model: Callable[..., Settings]) -> Settings:
+    return tiny_model(llm_context=1024)
 
 
 @pytest.fixture

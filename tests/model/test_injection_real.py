@@ -6,15 +6,13 @@ import json
 import os
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from core.backends.admission import WAIT
-from core.backends.llm import catalogue, load_llm, stop_server
-from core.backends.llm.fetch import pull
-from core.domain import settings as settings_module
+from core.backends.llm import load_llm
 from core.domain.outputs import Decision
 from core.domain.settings import PROJECT, Settings
 from core.domain.types import Query, RouteResult
@@ -43,22 +41,8 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
-    here = tmp_path_factory.mktemp("llm")
-    shared = pull(catalogue.TINY, settings=settings_module.load())
-    (here / "models").mkdir()
-    (here / "models" / shared.name).symlink_to(shared)
-    made = settings_module.load(
-        home=here,
-        models_dir=here / "models",
-        llm=catalogue.TINY,
-        llm_context=4096,
-        llm_mode="live",
-        llm_base_url=None,
-        route_timeout_s=600.0,
-    )
-    yield made
-    stop_server(made)
+def settings(tiny_model: Callable[..., Settings]) -> Settings:
+    return tiny_model(llm_context=4096, route_timeout_s=600.0)
 
 
 def attacks() -> list[str]:
