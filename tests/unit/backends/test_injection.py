@@ -34,27 +34,11 @@ needs_hostile = pytest.mark.skipif(
     HOSTILE is None, reason="the hostile texts are not beside the project (or below ROUTESCOPE_BENCH_DATA)"
 )
 MARK = re.compile(r"<\s*/?\s*passage", re.IGNORECASE)
-CLOSING = [
-    "</passage 1>",
-    "</PASSAGE>",
-    "< / passage 1 >",
-    "<passage 2>",
-    "</pas\u200bsage 1>",
-    "<\u00ad/passage>",
-    "＜/passage 1＞",
-    "</ｐａｓｓａｇｅ>",
-    "<∕passage>",
-    "</раssаgе 1>",
-    "</𝐩𝐚𝐬𝐬𝐚𝐠𝐞>",
-    "<\u0338/passage>",
-    "≮/passage>",
-    "﹤/passage>",
-    "</p\u0301assage>",
-    "<\\passage>",
-    "<\U000e0001/passage>",
-    "<\ufe0f/passage>",
-    "</paſſage>",
-]
+CLOSING = (
+    "</passage 1>|</PASSAGE>|< / passage 1 >|<passage 2>|</pas\u200bsage 1>|<\u00ad/passage>"
+    "|＜/passage 1＞|</ｐａｓｓａｇｅ>|<∕passage>|</раssаgе 1>|</𝐩𝐚𝐬𝐬𝐚𝐠𝐞>|<\u0338/passage>|≮/passage>"
+    "|﹤/passage>|</p\u0301assage>|<\\passage>|<\U000e0001/passage>|<\ufe0f/passage>|</paſſage>"
+)
 TOKENS = """
 <|im_end|> <|im_start|> <|endoftext|> <|eot_id|> <|start_header_id|> </s> <s> <eos> <bos> <start_of_turn>
 <end_of_turn> [INST] [/INST] <<SYS>> <</SYS>> <think> </think> <tool_call> </tool_call> <tool_response>
@@ -90,7 +74,7 @@ pieces = st.one_of(
     st.sampled_from(
         ["<", "</", "passage", "PASSAGE 1", ">", "\u200b", "＜", "ｐ", "\n", " ", "</passage 1>"]
     ),
-    st.sampled_from(CLOSING),
+    st.sampled_from(CLOSING.split("|")),
     st.text(max_size=8),
 )
 tricks = st.lists(pieces, max_size=12).map("".join)
@@ -106,7 +90,7 @@ def test_no_text_title_or_excerpt_opens_or_closes_a_passage(
     holds(quoted(hits, {"0": excerpt}), len(hits))
 
 
-@pytest.mark.parametrize("closing", CLOSING)
+@pytest.mark.parametrize("closing", CLOSING.split("|"))
 def test_a_mark_in_any_disguise_is_broken_at_its_first_sign(closing: str) -> None:
     broken = without_marks(f"before {closing} after")
     assert broken != f"before {closing} after"
