@@ -105,11 +105,11 @@ def timeless(value, left_out=TIMES):
 
 def same_figures(one, other):
     """Figures without what is measured in time."""
-    plain = (
-        timeless(json.loads(json.dumps(all_)), ("p50_ms", "p95_ms", "ms", "warnings"))
-        for all_ in (one, other)
-    )
-    assert next(plain) == next(plain)
+
+    def plain(figures):
+        return timeless(json.loads(json.dumps(figures)), ("p50_ms", "p95_ms", "ms", "warnings"))
+
+    assert plain(one) == plain(other)
 
 
 @pytest.fixture(scope="module")
@@ -235,11 +235,11 @@ def test_workers_give_what_one_process_gives(engine, tmp_path):
     question = next(iter(spread.outcomes))
     ours, theirs = experiment_store.opened(tmp_path / "one").run(question), spread.run(question)
     assert theirs.passages == ours.passages
-    hits, spans = (
-        [[(result.hits, [span.name for span in result.spans]) for result in run.results]]
-        for run in (ours, theirs)
-    )
-    assert hits == spans
+
+    def listed(run):
+        return [(result.hits, [span.name for span in result.spans]) for result in run.results]
+
+    assert listed(theirs) == listed(ours)
     assert any("several workers asked at once" in warning for warning in two["warnings"])
     assert two["machines"] == [{"kind": two["machine"], "machines": 1, "questions": 20}]
 
