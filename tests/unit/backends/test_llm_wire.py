@@ -96,9 +96,28 @@ def test_a_model_without_a_name_is_the_one_that_was_asked(named):
     assert read({**answered(), "model": named}).model == "tiny"
 
 
-@pytest.mark.parametrize("choices", [None, [], {}, {"a": 1}, "none", [None], [["a"]], 3])
-def test_what_is_no_list_of_choices_is_told(choices):
-    assert "answered without a choice" in refused({"choices": choices})
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        *(
+            ({"choices": choices}, "answered without a choice")
+            for choices in (None, [], {}, {"a": 1}, "none", [None], [["a"]], 3)
+        ),
+        (
+            {"error": {"message": "loading"}},
+            'tiny at test answered with an error: "{\\"message\\": \\"loading\\"}"',
+        ),
+        (b" \n <!DocType html>", "is the base URL right?"),
+        (b"[<html>]", "broken JSON (8 bytes)"),
+    ],
+)
+def test_what_is_no_list_of_choices_is_told(answer, words):
+    assert words in refused(answer)
+
+
+def test_an_error_or_a_web_page_is_no_matter_where_there_is_a_choice():
+    assert read({**answered(), "error": None}).text == "Hello"
+    assert read(answered("<html>")).text == "<html>"
 
 
 def test_an_empty_text_is_an_answer_only_with_its_probabilities():
@@ -109,13 +128,15 @@ def test_an_empty_text_is_an_answer_only_with_its_probabilities():
     assert refused(answered(" ", logprobs=some)) == "tiny at test answered with an empty text (finish: stop)"
 
 
-def test_probabilities_nobody_asked_for_are_not_read():
-    assert read(answered(logprobs={"content": "no list"})).logprobs == ()
-
-
-@pytest.mark.parametrize("logprobs", [None, {"content": []}, {"content": None}, {"content": {"a": 1}}])
-def test_missing_probabilities_are_none(logprobs):
-    assert read(answered(logprobs=logprobs), replace(ASK, top_logprobs=1)).logprobs == ()
+@pytest.mark.parametrize(
+    ("logprobs", "request_"),
+    [
+        ({"content": "no list"}, ASK),
+        *((given, replace(ASK, top_logprobs=1)) for given in (None, {"content": []}, {"content": {"a": 1}})),
+    ],
+)
+def test_missing_probabilities_and_those_nobody_asked_for_are_none(logprobs, request_):
+    assert read(answered(logprobs=logprobs), request_).logprobs == ()
 
 
 @pytest.mark.parametrize("logprob", ["NaN", "high", None])
@@ -137,19 +158,6 @@ def test_json_is_taken_out_of_its_fence_only_where_it_was_asked_for():
     fenced = '```json\n{"a": 1}\n```'
     assert read(answered(fenced), replace(ASK, schema={"type": "object"})).text == '{"a": 1}'
     assert read(answered(fenced), ASK).text == fenced
-
-
-def test_an_error_is_told_where_there_is_no_choice_and_ignored_where_there_is_one():
-    assert read({**answered(), "error": None}).text == "Hello"
-    assert refused({"error": {"message": "loading"}}) == (
-        'tiny at test answered with an error: "{\\"message\\": \\"loading\\"}"'
-    )
-
-
-def test_a_page_of_a_web_server_is_told_from_json_that_mentions_one():
-    assert "is the base URL right?" in refused(b" \n <!DocType html>")
-    assert "broken JSON (8 bytes)" in refused(b"[<html>]")
-    assert read(answered("<html>")).text == "<html>"
 
 
 def test_an_excerpt_is_short_on_one_line_and_without_secrets():

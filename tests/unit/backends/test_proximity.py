@@ -16,26 +16,6 @@ from tests.fakes import FakeEngine
 ASKED = "Are fragile items double boxed by express shipping?"
 
 
-def test_pairs_of_neighbours_by_worked_numbers():
-    asked = [("red", 2.0), ("fox", 4.0), ("den", 1.0)]
-    passages = [
-        ["red", "fox"],
-        ["fox", "x", "x", "x", "x", "x", "x", "red"],  # the eighth term: as near as counts
-        ["fox", "x", "x", "x", "x", "x", "x", "x", "red"],
-        ["red", "den"],  # no neighbours in the question
-        ["red", "fox", "x", "fox", "den", "x"],
-    ]
-    mean = (2 + 8 + 9 + 2 + 6) / 5
-
-    def share(weight, count, length):
-        return weight * count / (count + 1.5 * (0.25 + 0.75 * length / mean))
-
-    expected = [share(3, 1, 2), share(3, 1, 8), 0, 0, share(3, 1, 6) + share(2.5, 2, 6)]
-    assert pair_scores(asked, passages) == pytest.approx(expected)
-    assert pair_scores(asked[:1], passages).tolist() == [0.0] * 5
-    assert pair_scores(asked, []).tolist() == []
-
-
 @given(
     st.lists(st.sampled_from("abcd"), max_size=6),
     st.lists(st.lists(st.sampled_from("abcdxyz"), max_size=30), min_size=1, max_size=4),

@@ -125,15 +125,6 @@ def agree(first: BM25Index, second: RankBM25Index, question: str) -> None:
         assert row == place or score == pytest.approx(theirs[place], abs=1e-4)
 
 
-def test_rank_bm25_by_hand() -> None:
-    index = RankBM25Index(["glass box", "glass glass key customs"], ENGLISH, k1=1.0, b=0.5)
-    idf_glass, idf_key = np.log(1 + 0.5 / 2.5), np.log(1 + 1.5 / 1.5)  # in 2 and in 1 of 2 passages
-    longer = 0.5 + 0.5 * 4 / 3  # the mean length is 3
-    assert index.scores("glass key")[1] == pytest.approx(
-        idf_glass * 2 / (2 + longer) + idf_key / (1 + longer)
-    )
-
-
 @pytest.mark.parametrize("texts", [[], ["", "the of"]])
 def test_nothing_is_found_in_no_terms(tmp_path: Path, texts: list[str]) -> None:
     for index in (RankBM25Index(texts, ENGLISH), make(tmp_path, texts)):
