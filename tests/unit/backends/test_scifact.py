@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from core.analysis.metrics import by_question
 from core.backends.base import Matrix, Vector
 from core.backends.embedder import load_embedder
 from core.corpus import catalogue, index
 from core.domain.settings import PROJECT, Settings
 from core.domain.types import Ranking
+from tests.unit.analysis.test_metrics import assert_same, directly, ranx
 
 HERE = os.environ.get("ROUTESCOPE_BENCH_DATA")
 FOUND = [Path(HERE) / "scifact"] if HERE else sorted(PROJECT.glob("../*/data/scifact"))
@@ -85,3 +87,15 @@ def test_dense(qrels: Qrels, questions: dict[str, str]) -> None:
     model = load_embedder(corpus.info.embedder, settings=settings)
     found = corpus.search_dense_many(model.embed(list(questions.values())), 100)
     assert ndcg(qrels, dict(zip(questions, found, strict=True))) == pytest.approx(DENSE, abs=0.01)
+
+
+def test_every_metric_of_its_rankings_equals_ranx_and_ir_measures(
+    qrels: Qrels, by_words: dict[str, Ranking]
+) -> None:
+    rankings = {q: tuple((hit.passage.id, hit.score) for hit in hits) for q, hits in by_words.items()}
+    assert len(rankings) == 300
+    found = by_question(qrels, rankings)
+    assert sum(by["ndcg@10"] for by in found.values()) / 300 == pytest.approx(BM25, abs=0.01)
+    filled = {q: hits for q, hits in rankings.items() if hits}
+    assert_same(found, directly(qrels, filled, 1))
+    assert_same(found, ranx({1: (qrels, filled)})[1])
