@@ -385,11 +385,11 @@ def test_what_is_shipped_has_no_secret_and_workers_elsewhere_keep_their_folders(
 
 
 def documents(folder, count):
-    """A folder of short documents about parcels."""
+    """A folder of documents about parcels, each of one passage."""
     folder.mkdir()
     for number in range(count):
-        text = f"Parcel {number} is stored for {number % 28} hours. Send the box back in {number * 7} days. "
-        (folder / f"{number:03}.txt").write_text(text * (1 + number % 3))
+        text = f"Parcel {number} is stored for {number % 28} hours and costs {number * 7} francs"
+        (folder / f"{number:03}.txt").write_text(f"{text}{', and again' * (number % 9)}.")
     return folder
 
 
@@ -439,9 +439,9 @@ def test_an_index_that_is_stopped_or_loses_workers_embeds_nothing_twice(home, tm
         index.build("parcels", folder, settings=settings, helpers=helping, progress=pressed, cancel=stop)
     assert 0 < len(kept) < 400
     with Helpers(WorkPlace(2), settings) as helping:
-        index.build("parcels", folder, settings=settings, helpers=helping, progress=killing)
+        corpus = index.build("parcels", folder, settings=settings, helpers=helping, progress=killing)
     assert killed
-    assert len(kept) == len(set(kept)) == 400
+    assert len(kept) == len(set(kept)) == corpus.size == 400
 
 
 def posted(server):
