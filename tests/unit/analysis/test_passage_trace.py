@@ -11,6 +11,7 @@ from core.analysis.lineage import Lineage
 from core.analysis.passage_trace import PassageTrace
 from core.domain.outputs import (
     NOTHING,
+    Decision,
     DraftChoice,
     Duplicate,
     Embedding,
@@ -165,6 +166,9 @@ TREE = [
     span(3, "keep the best paths", "EVALUATOR", links=[Link("tree", None, 1), Link("grown[0]", 2, 1)]),
     span(4, "order by segments", "RERANKER", "ba", output=Rerank(), links=[Link("tree", 3, 1)]),
 ]
+READ = span(2, "read a range", "RETRIEVER", "ab", output=Search(model="read"))
+ENDED = span(3, "decide", "AGENT", output=Decision("answer", ("search", "answer"), "enough"))
+UNOPENED = route([SPARSE, READ, ENDED], "ab")
 # A route; a passage @ how many of the ranking count, its fate: its ranks in the end and before the step, and
 # the step's number; words.
 FATES = [
@@ -202,6 +206,19 @@ FATES = [
     (route(LOOKED_AT, "gfab"), "c@5 reranked away: - 5 5", "scored only the first 4."),
     # A head that was ordered again and its tail are put together: the head's step moved what it moved.
     (HEAD, "b@2 reranked away: 3 2 2", ""),
+    # Found by an agent that did not open it, as far as a step ended the reading.
+    (
+        UNOPENED,
+        "c@3 found, not opened: - 3 3",
+        "it is not among the 2 passages that were opened; “decide” ended",
+    ),
+    (UNOPENED, "z@3 never retrieved: - - -", ""),
+    (route([SPARSE, READ], "ab"), "c@3 list not used: - 3 1", ""),
+    (
+        route([searched(n, "abc", f"q{n}") for n in range(1, 7)], "abc"),
+        "z@3 never retrieved: - - -",
+        "and 2 more",
+    ),
     # Cut by the route.
     (PARTS, "e@3 cut by the route: - 5 4", "but the route passed only the first 4 to “fuse”."),
     (PARTS, "h@10 cut by the route: - 3 4", ""),
