@@ -126,8 +126,11 @@ def of_passages(places: Sequence[Place], hits: Ranked, documents: Mapping[str, s
     """
     if not places or not hits:
         return hits
-    known = documents or {}
-    own = (ReturnedHit(id, score, known.get(id) or document_of(id), ids=(id,)) for id, score in hits)
+    known, whole = documents or {}, by_document(places)  # else it does not matter which document it is of
+    own = (
+        ReturnedHit(id, score, (known.get(id) or document_of(id)) if whole else "", ids=(id,))
+        for id, score in hits
+    )
     return _scored(places, own)
 
 

@@ -291,6 +291,7 @@ def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:
 
 POWER = 0.8
 FEASIBLE = 10_000  # questions that somebody may still label: at two minutes each two months of full work
+_STEPS = 1 << 24  # of the search for a difference
 _NODES = 64  # of the integration over the measured standard deviation
 Numbers = NDArray[np.float64]
 
@@ -314,15 +315,15 @@ def detectable(n: int, sd: float, *, alpha: float = ALPHA, bounded: bool = True)
 
     See `power_of`.
     """
-    from scipy.optimize import brentq
-
     ends, weights = _least_means(n, sd, alpha, 0.0, bounded)
     if not np.isfinite(ends).all():
         return float("inf")
     high = float(ends.max()) + 10 * sd / sqrt(n)
     if sd == 0:
         return float(ends.max())
-    return float(brentq(lambda delta: _chance(n, delta, sd, ends, weights) - POWER, 0.0, high, xtol=1e-6))
+    step = high / _STEPS
+    found = bisect_left(range(_STEPS), POWER, key=lambda at: _chance(n, step * at, sd, ends, weights))
+    return step * found
 
 
 def needed(delta: float, sd: float, *, above: float = 0.0) -> int | None:
