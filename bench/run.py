@@ -27,6 +27,7 @@ PARTS: Mapping[str, str] = {  # where each part is measured
     "sharing": "bench.engine:share",
     "search": "bench.engine:search",
     "evaluation": "bench.engine:evaluation",
+    "bare": "bench.bare:measure",
     "scale": "bench.scale:measure",
     "indexing": "bench.indexing:measure",
     "pages": "bench.pages:measure",
