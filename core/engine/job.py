@@ -182,7 +182,8 @@ class Job(BackgroundJob):
         """Routes that use no model first, each part cheapest first by its history on this corpus. A pipeline
         that is not ours may take any time.
         """
-        history = self._engine.route_history(self._run.corpus)
+        several = len(self._plan.routes) > 1
+        history = self._engine.route_history(self._run.corpus) if several else {}
         # One that never ran here comes after those whose cost is known.
         ordered = sorted(self._plan.routes, key=lambda route: history.get(route.name, math.inf))
         asking = {r.name for r in ordered if r.external or r.asks(self._plan.parameters[r.name])}
