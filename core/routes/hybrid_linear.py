@@ -1,9 +1,4 @@
-from typing import Annotated, Literal
-
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes.prelude import Annotated, Answer, Literal, Need, Parameter, Query, Steps, route, shared
 
 
 @route(
@@ -16,9 +11,7 @@ def hybrid_linear(
     query: Query,
     do: Steps,
     *,
-    alpha: Annotated[
-        float, Parameter(0, 1, "weight of the dense scores; BM25 has 1 minus it", tunes="alpha")
-    ] = 0.5,
+    alpha: shared.Alpha = 0.5,
     norm: Annotated[
         Literal["min_max", "dbsf"],
         Parameter(help="normalise by minimum and maximum, or by mean and standard deviation", tunes="norm"),

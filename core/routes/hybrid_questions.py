@@ -1,9 +1,4 @@
-from typing import Annotated
-
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps, route
 
 
 @route(

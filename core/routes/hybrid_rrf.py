@@ -1,9 +1,4 @@
-from typing import Annotated
-
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps, route, shared
 
 
 @route(
@@ -16,12 +11,7 @@ def hybrid_rrf(
     query: Query,
     do: Steps,
     *,
-    k: Annotated[
-        int,
-        Parameter(
-            1, 1000, "RRF constant, added to each rank; larger values flatten the top ranks", tunes="k"
-        ),
-    ] = 60,
+    k: shared.RrfConstant = 60,
     dense_weight: Annotated[float, Parameter(0, 10, "weight of the dense list", tunes="weights")] = 1.0,
     bm25_weight: Annotated[float, Parameter(0, 10, "weight of the BM25 list", tunes="weights")] = 1.0,
 ) -> Answer:
