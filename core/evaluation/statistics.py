@@ -310,7 +310,7 @@ def power_of(
     return _chance(n, delta, sd, ends, weights)
 
 
-def detectable(n: int, sd: float, *, alpha: float = ALPHA, bounded: bool = True) -> float:
+def detectable(n: int, sd: float, *, alpha: float, bounded: bool) -> float:
     """Return the smallest true mean difference that is shown with probability POWER; inf if none is.
 
     See `power_of`.
