@@ -97,7 +97,7 @@ def test_batches_hold_each_text_once_and_are_bounded(lengths: list[int]) -> None
 @pytest.mark.model
 def test_many_texts_side_by_side_get_the_vectors_they_get_alone() -> None:
     ours = load_embedder("all-MiniLM-L6-v2", settings=Settings())
-    texts = [f"{text[:400]} {number}" for number in range(12) for text in TEXTS]
+    texts = [f"{text[:400]} {number}" for number in range(14) for text in TEXTS]
     with onnx_text.in_bulk(ours, len(texts)) as bulk:
         assert (bulk is ours) == (onnx_text.CORES == 1)
         np.testing.assert_allclose(bulk.embed(texts), ours.embed(texts), atol=1e-5)
