@@ -275,22 +275,17 @@ def test_costs_are_the_stores_and_priced_where_prices_are_told(visit, engine, st
 
     app = visit(run="good", tab="Cost")
     page = html(app)
-    used = {result.title: totals(result) for result in stored["good"].results}
-    most = max(used.values(), key=lambda one: one.tokens)
+    used = [totals(result) for result in stored["good"].results]
+    most = max(used, key=lambda one: one.tokens)
     assert f"uses the most: {most.tokens:,} tokens in {most.calls} calls" in page
     assert "Prices are not set: set llm_price_prompt" in page
-    assert (
-        f'<td dir="auto">CRAG</td><td class="num">{most.calls}</td><td class="num">{most.prompt}</td>' in page
-    )
-    assert "1 stored" in page
+    assert f'CRAG</td><td class="num">{most.calls}</td><td class="num">{most.prompt}</td>' in page
     priced = engine.settings.model_copy(update={"llm_price_prompt": 2.0, "llm_price_completion": 8.0})
     monkeypatch.setattr(engine, "settings", priced)
     page = html(app.run())
-    spent = add(one.spent for one in used.values())
-    assert f'<td class="num">{price(most, 2.0, 8.0):.4g}</td>' in page
     foot = page[page.index("<tfoot>") : page.index("</tfoot>")]
-    assert f'<td class="num">{price(spent, 2.0, 8.0):.4g}</td>' in foot
-    assert "Prices are not set" not in page
+    for one, where in ((most, page), (add(each.spent for each in used), foot)):
+        assert f'<td class="num">{price(one, 2.0, 8.0):.4g}</td>' in where
 
 
 def test_a_citation_opens_its_passage(visit, engine, stored):

@@ -13,29 +13,12 @@ from tests.runs import HOSTILE
 from tests.unit.ui.test_markup import payloads
 from ui.components.markdown import MAX_RENDERED, is_markdown, rendered
 
-ALLOWED = {
-    "p": {"class", "dir"},
-    "blockquote": set(),
-    "ul": set(),
-    "ol": {"start"},
-    "li": {"dir"},
-    "hr": set(),
-    "br": set(),
-    "div": {"class", "tabindex", "dir"},
-    "table": {"class"},
-    "thead": set(),
-    "tbody": set(),
-    "tr": set(),
-    "th": {"dir"},
-    "td": {"dir"},
-    "b": set(),
-    "i": set(),
-    "del": set(),
-    "pre": {"tabindex"},
-    "code": set(),
-    "span": {"class"},
-    "mark": set(),
-}
+NAMES = {"p": "class dir", "ol": "start", "li": "dir", "div": "class tabindex dir", "table": "class"}
+NAMES |= {"th": "dir", "td": "dir", "pre": "tabindex", "span": "class"}
+NAMES |= dict.fromkeys(
+    ["blockquote", "ul", "hr", "br", "thead", "tbody", "tr", "b", "i", "del", "code", "mark"], ""
+)
+ALLOWED = {tag: names.split() for tag, names in NAMES.items()}
 VALUES = {"class": {"head", "wide", "rs-table", "dim", "raw"}, "dir": {"auto"}, "tabindex": {"0"}}
 EMPTY = ("hr", "br")
 
