@@ -215,7 +215,8 @@ def labels(engine, monkeypatch):
         Question("q2", Query("keys"), split="test", answerable=True),
     )
     made = LabelledSet("tiny", questions, {"q1": {"crushed:0-400": 3}, "q2": {"keys:0-80": 3}}, 2)
-    monkeypatch.setattr("core.evaluation.tuning.batch_run.labelled", lambda *_: made)
+    for read in ("labelled", "written"):
+        monkeypatch.setattr(f"core.evaluation.tuning.batch_run.{read}", lambda *_: made)
     return made
 
 

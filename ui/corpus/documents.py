@@ -120,8 +120,9 @@ def window(made: Preview) -> None:
     at = min(max(0, int(st.session_state.get(AT) or 0)), made.windows - 1)
     if made.windows > 1:
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.button("Previous", key="window_back", disabled=at == 0, on_click=_go, args=(at - 1,))
-            st.button("Next", key="window_on", disabled=at == made.windows - 1, on_click=_go, args=(at + 1,))
+            for label, key, to in (("Previous", "window_back", at - 1), ("Next", "window_on", at + 1)):
+                act: Any = {"on_click": st.session_state.__setitem__, "args": (AT, to)}
+                st.button(label, key=key, disabled=not 0 <= to < made.windows, **act)
             end = min((at + 1) * WINDOW, len(made.document.text))
             st.caption(f"Characters {at * WINDOW:,} to {end:,}, part {at + 1:,} of {made.windows:,}")
     address.keep("window", str(at + 1) if at else None)
@@ -184,10 +185,6 @@ def first() -> None:
     """Go to the beginning of the text and of the list, after another document or chunking was chosen."""
     for key in (AT, "corpus_page"):
         st.session_state[key] = 0
-
-
-def _go(at: int) -> None:
-    st.session_state[AT] = at
 
 
 def _reset() -> None:

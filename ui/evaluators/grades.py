@@ -86,25 +86,13 @@ def _edges(run: Run, name: str, grading: Grading) -> Edges:
     address.take("thresholds", key, read_edges)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         st.session_state.setdefault(key, near)
-        tried: Edges = st.slider(  # type: ignore[assignment] # two ends, as its value in the state has two
-            "Thresholds: passages below the lower one are doubted, from the upper one trusted",
-            0.0,
-            1.0,
-            step=0.001,
-            format="%.3f",
-            key=key,
-            width=620,
-            persist_state="session",
-        )
-        low, high = tried
-        changed = tried != near
-        st.button(
-            "As stored",
-            key=f"as_stored:{name}",
-            disabled=not changed,
-            on_click=lambda: st.session_state.__setitem__(key, near),
-            help=md(f"Back to {grading.low:.3f} and {grading.high:.3f}, the thresholds of the run"),
-        )
+        label = "Thresholds: passages below the lower one are doubted, from the upper one trusted"
+        given: Any = {"step": 0.001, "format": "%.3f", "width": 620, "persist_state": "session"}
+        tried: Edges = st.slider(label, 0.0, 1.0, key=key, **given)  # two ends, as its value in the state
+        (low, high), changed = tried, tried != near
+        note = md(f"Back to {grading.low:.3f} and {grading.high:.3f}, the thresholds of the run")
+        back: Any = {"on_click": st.session_state.__setitem__, "args": (key, near), "help": note}
+        st.button("As stored", key=f"as_stored:{name}", disabled=not changed, **back)
     address.keep("thresholds", f"{low:.3f}-{high:.3f}" if changed else None)
     # The slider rounds: where it stands as stored, the stored thresholds themselves count.
     return (stored[0] if low == near[0] else low, stored[1] if high == near[1] else high)

@@ -106,13 +106,8 @@ def _make(lists: Mapping[str, Entries]) -> None:
             st.container(horizontal=True, vertical_alignment="bottom"),
         ):
             name = st.text_input("New playlist", key="playlist_new", placeholder="Friday demo", width=320)
-            source = st.selectbox(
-                "Copy questions from",
-                [None, *lists],
-                key="playlist_from",
-                width=320,
-                format_func=lambda one: one or "none",
-            )
+            given: Any = {"key": "playlist_from", "width": 320, "format_func": lambda one: one or "none"}
+            source = st.selectbox("Copy questions from", [None, *lists], **given)
             if st.form_submit_button("Create"):
                 if name.strip() in lists:
                     say.error(f"A playlist named “{name.strip()}” already exists. Choose another name.")
