@@ -18,24 +18,19 @@ INFO = CorpusInfo(
 )
 
 
-@pytest.mark.parametrize(
-    ("info", "words"),
-    [
-        (INFO, "1,200 documents, 60,500 passages, exact vector search"),
-        (
-            replace(INFO, vector_index="hnsw", recall=0.9874),
-            "1,200 documents, 60,500 passages, approximate vector search (HNSW), recall@10 0.987",
-        ),
+def test_how_a_corpus_is_searched_is_said_in_words(visit, monkeypatch):
+    many = "1,200 documents, 60,500 passages, "
+    graph = replace(INFO, vector_index="hnsw", recall=0.9874)
+    for info, words in (
+        (INFO, f"{many}exact vector search"),
+        (graph, f"{many}approximate vector search (HNSW), recall@10 0.987"),
         (None, "Not built"),
-    ],
-)
-def test_how_a_corpus_is_searched_is_said_in_words(visit, monkeypatch, info, words):
-    state = "not built" if info is None else "ready"
-    known = catalogue.Known("tiny", "Tiny", "folder", state, "", "memory", True, info=info)
-    monkeypatch.setattr(catalogue, "known", lambda _: [known])
-    monkeypatch.setattr(catalogue, "describe", lambda *_: known)
-    said = plain(visit().sidebar.caption[0].value)
-    assert said == f"Tiny. {words}"
+    ):
+        state = "not built" if info is None else "ready"
+        known = catalogue.Known("tiny", "Tiny", "folder", state, "", "memory", True, info=info)
+        monkeypatch.setattr(catalogue, "known", lambda _, one=known: [one])
+        monkeypatch.setattr(catalogue, "describe", lambda *_, one=known: one)
+        assert plain(visit().sidebar.caption[0].value) == f"Tiny. {words}"
 
 
 def test_a_corpus_that_was_added_is_chosen_when_it_is_there(visit):
