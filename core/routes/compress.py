@@ -15,28 +15,12 @@ def compress(
     *,
     shown: Annotated[int, Parameter(1, 20, "number of top hybrid hits to compress")] = 10,
     floor: Annotated[
-        float,
-        Parameter(
-            -1,
-            1,
-            "minimum cosine with the question; passages below it are dropped",
-            tunes="floor",
-            cosine=True,
-        ),
+        float, Parameter(-1, 1, "minimum cosine of a passage with the question", tunes="floor", cosine=True)
     ] = 0.2,
     how: Annotated[
         Literal["embedding", "llm"], "by cosine, or by the model, one call per passage"
     ] = "embedding",
-    strip_floor: Annotated[
-        float,
-        Parameter(
-            -1,
-            1,
-            "minimum cosine of a sentence; the best sentence of a passage always passes",
-            tunes="floor",
-            cosine=True,
-        ),
-    ] = 0.3,
+    strip_floor: shared.SentenceFloor = 0.3,
     fused_by: shared.FusedBy = "rrf",
 ) -> Answer:
     """Filter the retrieved passages down to the sentences that matter and answer from those.

@@ -32,9 +32,7 @@ def crag(
     margin: Annotated[float, Parameter(0, 0.5, "ambiguous within this of a calibrated threshold")] = 0.05,
     web_passages: Annotated[int, Parameter(1, 5, "most web passages added where retrieval is ambiguous")] = 2,
     reads: Annotated[Literal["sentences", "whole passages"], "what an answer is written from"] = "sentences",
-    strip_floor: Annotated[
-        float, Parameter(-1, 1, "minimum cosine of a sentence with the question", tunes="floor", cosine=True)
-    ] = 0.3,
+    strip_floor: shared.SentenceFloor = 0.3,
     fused_by: shared.FusedBy = "rrf",
 ) -> Answer:
     """Grade the retrieved passages, then refine them, add a web search, or put one before them.

@@ -15,13 +15,7 @@ def hybrid_auto(
     do: Steps,
     *,
     alpha: Annotated[
-        float,
-        Parameter(
-            0,
-            1,
-            "weight of the cosine; BM25 has 1 minus it; 0: the weight measured for the corpus",
-            tunes="alpha",
-        ),
+        float, Parameter(0, 1, "weight of the cosine; BM25 has 1 minus it; 0: as measured", tunes="alpha")
     ] = 0.0,
 ) -> Answer:
     """Add the BM25 score and the cosine of every candidate, with a weight measured for the corpus.

@@ -28,9 +28,9 @@ Rows = Annotated[int, Parameter(1, 200, "maximum number of result rows")]
 Turns = Annotated[int, Parameter(1, 20, "number of turns recalled")]
 Decay = Annotated[float, Parameter(0.5, 1, "factor by which recency decays with each later turn")]
 Similarity = Annotated[Share, "weight of similarity in a turn's score; recency has 1 minus it"]
-Enough = Annotated[
-    float,
-    Parameter(-1, 1.01, "question searched alone from this best cosine", tunes="threshold", cosine=True),
-]
+_ALONE = "question searched alone from this best cosine"
+Enough = Annotated[float, Parameter(-1, 1.01, _ALONE, tunes="threshold", cosine=True)]
+_BEST = "minimum cosine of a sentence with the question; the best one of a passage always passes"
+SentenceFloor = Annotated[float, Parameter(-1, 1, _BEST, tunes="floor", cosine=True)]
 Relevance = Annotated[float, Parameter(0, 5, "weight of the critique that the passage is relevant")]
 Support = Annotated[float, Parameter(0, 5, "weight of the critique that the passage supports the segment")]
