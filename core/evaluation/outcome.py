@@ -154,7 +154,7 @@ class Lines(ABC, Generic[T]):
     @classmethod
     @contextmanager
     def within(
-        cls, folder: Path, conditions: Mapping[str, Any], *, fresh: bool = False, retry: bool = False
+        cls, folder: Path, conditions: Mapping[str, Any], *, fresh: bool, retry: bool
     ) -> Iterator[Self]:
         """`open` of a folder that is already this process's `alone`."""
         wanted = json.loads(json.dumps(conditions))
