@@ -22,7 +22,7 @@ from core.evaluation.release.measured import of_evaluation
 from core.evaluation.release.report import climb
 from core.evaluation.spec import Spec
 from core.routes import registry
-from tests.unit.cli.test_cli import beir, call, engine, one_error  # noqa: F401 - fixtures
+from tests.unit.cli.test_cli import beir, call, engine, one_error, using  # noqa: F401 - fixtures
 
 QUESTIONS = {"q1": Query("box arrived crushed")}
 TREC = """\

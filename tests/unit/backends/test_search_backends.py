@@ -112,6 +112,7 @@ def test_scores_their_parts_and_places_agree_with_each_other_and_with_rank_bm25(
         assert sum(parts.values()) == pytest.approx(float(score), rel=1e-5)
         assert "the" not in parts
         assert index.place(question, row) == (ranked.index(row) + 1 if row in ranked else 0, len(ranked))
+        assert index.score_of(texts[row], question) == pytest.approx(float(score), rel=1e-5)
     agree(index, RankBM25Index(texts, ENGLISH), question)
 
 
@@ -138,6 +139,8 @@ def test_a_passage_without_a_common_term_is_no_hit(tmp_path: Path) -> None:
     for question in ("the of", "zebra", "", "\ud800 \0", "🎉"):
         assert index.search(question, 10) == []
     assert index.explain("parcels zebra", 1) == {"parcels": 0.0, "zebra": 0.0}
+    assert index.why_nothing("the of") == "the question has only stop words of English"
+    assert "no word" in index.why_nothing("?")
 
 
 def test_language_is_a_choice(tmp_path: Path) -> None:
