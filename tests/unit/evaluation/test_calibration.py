@@ -10,9 +10,19 @@ from scipy.stats import bootstrap
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 from core.backends.calibrations import DECISIONS
-from core.domain.errors import BadInput, Cancelled
+from core.domain.errors import BadInput, Cancelled, ModelFailed
 from core.domain.types import Query
-from core.evaluation.calibration import LEAST, Case, _interval, calibrate, choose, chosen, gather, of_dev
+from core.evaluation.calibration import (
+    LEAST,
+    MOST_FAILURES,
+    Case,
+    _interval,
+    calibrate,
+    choose,
+    chosen,
+    gather,
+    of_dev,
+)
 from core.evaluation.dataset import LabelledSet, Question
 from scripts.calibrate import fit
 from tests.fakes import FakeEngine, ScriptedLLM
@@ -149,6 +159,15 @@ def test_a_stop_is_heard_between_questions(place):
     with pytest.raises(Cancelled):
         gather(engine, labelled, corpus, "evidence", 24, 1, ended=lambda: len(llm.requests) >= 2)
     assert len(llm.requests) == 2
+
+
+def test_a_model_that_fails_again_and_again_is_given_up(place):
+    engine, labelled, corpus, llm = place
+    warned = []
+    llm.replies = {"evidence": ModelFailed("out of memory")}
+    with pytest.raises(ModelFailed):
+        gather(engine, labelled, corpus, "evidence", 24, 1, warn=warned.append)
+    assert len(warned) == MOST_FAILURES + 1
 
 
 def test_every_decision_can_be_calibrated_and_no_other_is_known():
