@@ -16,6 +16,7 @@ from core.engine.availability import cautions, missing, why_not
 from core.engine.endpoints import ChatEndpoint, EndpointReport, chat_endpoints, service_reports
 from core.evaluation.spec import option
 from core.evaluation.templating import say
+from core.routes import families
 from core.routes.declare import Route
 from core.routes.registry import routes
 
@@ -59,6 +60,8 @@ def _route(route: Route, gaps: Mapping[Need, str]) -> dict[str, Any]:
     lack = why_not(route, gaps)
     return {
         **attributes(route, "name title family summary paper"),
+        "recommended": families.recommended(route.name),
+        "standing": families.standing(route.name),
         "needs": [need.value for need in route.needed(route.settle({}))],
         "available": lack is None,
         "why_not": lack,
@@ -72,11 +75,13 @@ def _route(route: Route, gaps: Mapping[Need, str]) -> dict[str, Any]:
 def _text(listed: list[dict[str, Any]], affected: Mapping[str, Mapping[str, None]]) -> str:
     rows, parameters = [], []
     for route in listed:
-        rows.append((route["name"], route["family"], "yes" if route["available"] else "no", route["summary"]))
+        able = "yes" if route["available"] else "no"
+        family = route["family"] + ", recommended" * route["recommended"]
+        rows.append((route["name"], family, able, route["standing"], route["summary"]))
         for one in route["parameters"]:
             name = f"{route['name']}.{one['name']}"
             parameters.append((name, repr(one["default"]), _allowed(one), one["help"]))
-    grid = table(("route", "family", "available", "what it does"), rows)
+    grid = table(("route", "family", "available", "measured", "what it does"), rows)
     heads = ("parameter", "default", "allowed", "what it does")
     return say("commands.routes", listed, affected, grid, table(heads, parameters))
 

@@ -9,7 +9,7 @@ from typing import Literal
 from core.domain.errors import BadInput
 from core.domain.types import Hit, Passage, Ranking
 
-Norm = Literal["min_max", "dbsf", "none"]
+Norm = Literal["z", "min_max", "dbsf", "none"]
 
 
 def rrf(lists: Sequence[Ranking], *, k: float = 60, weights: Sequence[float] | None = None) -> Ranking:
@@ -27,18 +27,26 @@ def rrf(lists: Sequence[Ranking], *, k: float = 60, weights: Sequence[float] | N
 def linear(
     lists: Sequence[Ranking], *, weights: Sequence[float] | None = None, norm: Norm = "min_max"
 ) -> Ranking:
-    """Weighted sum of each list's scores, normalised by `min_max` or `dbsf`, or as they are; a list without
-    the passage adds 0.
+    """Weighted sum of each list's scores, normalised by `z`, `min_max` or `dbsf`, or as they are; a list
+    without the passage adds 0.
 
     A passage repeated inside one list counts once, at its best rank. Ties break by id. BadInput for another
     `norm`.
     Source: Bruch, Gai & Ingber 2022, "An Analysis of Fusion Functions ...", arXiv:2210.11934.
     """
     norms: dict[str, Callable[[dict[str, float]], dict[str, float]]]
-    norms = {"min_max": min_max, "dbsf": dbsf, "none": dict}
+    norms = {"z": z, "min_max": min_max, "dbsf": dbsf, "none": dict}
     if norm not in norms:
         raise BadInput(f"unknown normalisation {norm!r}; known: {', '.join(norms)}")
     return _weighted(lists, [norms[norm](_best(ranking)) for ranking in lists], weights)
+
+
+def z(scores: dict[str, float]) -> dict[str, float]:
+    """Scores in population standard deviations from their mean; all equal: 0.0 each."""
+    if len({*scores.values()}) < 2:
+        return dict.fromkeys(scores, 0.0)
+    mean, deviation = statistics.fmean(scores.values()), statistics.pstdev(scores.values())
+    return {id: (score - mean) / deviation for id, score in scores.items()}
 
 
 def min_max(scores: dict[str, float]) -> dict[str, float]:

@@ -21,7 +21,7 @@ def compress(
         Literal["embedding", "llm"], "by cosine, or by the model, one call per passage"
     ] = "embedding",
     strip_floor: shared.SentenceFloor = 0.3,
-    fused_by: shared.FusedBy = "rrf",
+    fused_by: shared.FusedBy = "auto",
 ) -> Answer:
     """Filter the retrieved passages down to the sentences that matter and answer from those.
 

@@ -11,7 +11,6 @@ from core.steps.refine import recompose
     needs=[Need.BM25],
     needs_if={("evaluator", "llm"): Need.LLM, ("evaluator", "cross-encoder"): Need.CROSS_ENCODER},
     uses=[Need.WEB, Need.LLM],
-    first=True,
     measured=shared.NO_GAIN,
     prepared=[Need.TOKENS],
 )
@@ -33,7 +32,7 @@ def crag(
     web_passages: Annotated[int, Parameter(1, 5, "most web passages added where retrieval is ambiguous")] = 2,
     reads: Annotated[Literal["sentences", "whole passages"], "what an answer is written from"] = "sentences",
     strip_floor: shared.SentenceFloor = 0.3,
-    fused_by: shared.FusedBy = "rrf",
+    fused_by: shared.FusedBy = "auto",
 ) -> Answer:
     """Grade the retrieved passages, then refine them, add a web search, or put one before them.
 

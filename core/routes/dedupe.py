@@ -17,7 +17,7 @@ def dedupe(
     threshold: Annotated[
         float, Parameter(0, 1, "minimum similarity of a duplicate", tunes="threshold")
     ] = 0.8,
-    fused_by: shared.FusedBy = "rrf",
+    fused_by: shared.FusedBy = "auto",
 ) -> Answer:
     """Fuse BM25 and dense, then drop near-duplicates of better-ranked passages."""
     found = do.hybrid(query.text, fused_by)

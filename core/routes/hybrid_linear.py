@@ -13,10 +13,13 @@ def hybrid_linear(
     *,
     alpha: shared.Alpha = 0.5,
     norm: Annotated[
-        Literal["min_max", "dbsf"],
-        Parameter(help="normalise by minimum and maximum, or by mean and standard deviation", tunes="norm"),
-    ] = "min_max",
+        Literal["z", "min_max", "dbsf"],
+        Parameter(
+            help="normalise by mean and standard deviation, by minimum and maximum, or by distribution, "
+            "clipped at 3 standard deviations",
+            tunes="norm",
+        ),
+    ] = "z",
 ) -> Answer:
-    """Add the normalised scores of BM25 and dense."""
-    lists = (do.sparse(query.text), do.dense(query.text))
-    return do.answer(query.text, do.linear(lists, (1 - alpha, alpha), norm))
+    """Add the normalised scores that BM25 and dense give to every candidate of either."""
+    return do.answer(query.text, do.linear(do.both(query.text), (1 - alpha, alpha), norm))

@@ -8,7 +8,7 @@ def hyde_gated(
     *,
     n: shared.Imagined = 1,
     with_question: shared.WithQuestion = True,
-    fused_by: shared.FusedBy = "rrf",
+    fused_by: shared.FusedBy = "auto",
 ) -> Answer:
     """Search with HyDE passages, or with BM25 and dense when the question has exact identifiers."""
     if do.gate(query.text).decision == "hybrid":

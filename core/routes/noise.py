@@ -14,7 +14,7 @@ def noise(
     count: Annotated[int, Parameter(0, 50, "number of unrelated passages")] = 2,
     top: Annotated[int, Parameter(1, 50, "first places among which they are put")] = 5,
     seed: Annotated[int, Parameter(0, 1000000, "seed of what is drawn, and where it is put")] = 0,
-    fused_by: shared.FusedBy = "rrf",
+    fused_by: shared.FusedBy = "auto",
 ) -> Answer:
     """Hybrid search with unrelated passages put among the first: a control that shows which answers break."""
     found = do.hybrid(query.text, fused_by)

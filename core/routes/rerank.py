@@ -22,7 +22,7 @@ def rerank(
 ) -> Answer:
     """Retrieve by BM25 and dense, then rerank by scoring question and passage together.
 
-    The first stage adds min-max normalised scores, as in `hybrid_linear`. The embedded reranker adds MaxSim
+    The first stage adds min-max normalised scores. The embedded reranker adds MaxSim
     over token vectors, in which a word of the question counts by its IDF, to BM25 and the cosine of each
     passage's nearest piece, or its own where no pieces were made.
     """

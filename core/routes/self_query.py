@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Need, Query, Steps, route
+from core.routes.prelude import Annotated, Answer, Need, Query, Steps, route, shared
 from core.steps.conditions import By
 
 
@@ -10,10 +10,14 @@ from core.steps.conditions import By
     needs_if={("by", "model"): Need.LLM},
 )
 def self_query(
-    query: Query, do: Steps, *, by: Annotated[By, "filters read by rules, or by the language model"] = "rules"
+    query: Query,
+    do: Steps,
+    *,
+    by: Annotated[By, "filters read by rules, or by the language model"] = "rules",
+    fused_by: shared.FusedBy = "auto",
 ) -> Answer:
-    """Read filters on metadata from the question, then search only what meets them (BM25 and dense, RRF)."""
+    """Read filters on metadata from the question, then search only what meets them (BM25 and dense)."""
     filters = do.read_filters(query.text, by)
     with do.filtered(filters.kept):
-        lists = (do.sparse(query.text), do.dense(query.text))
-    return do.answer(query.text, do.rrf(lists))
+        found = do.hybrid(query.text, fused_by)
+    return do.answer(query.text, found)

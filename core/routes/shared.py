@@ -12,7 +12,7 @@ __all__ = ["DEFAULT_SHOWN_PASSAGES", "EVIDENCE", "POOL"]
 NO_GAIN = "No gain shown with a 1.5B model."
 
 Alpha = Annotated[float, Parameter(0, 1, "weight of the dense scores; BM25 has 1 minus it", tunes="alpha")]
-FusedBy = Annotated[Literal["auto", "min_max", "rrf"], "fusion of BM25 and dense; auto: as measured"]
+FusedBy = Annotated[Literal["auto", "z", "min_max", "rrf"], "fusion of BM25 and dense; auto: as measured"]
 _FLATTER = "RRF constant, added to each rank; larger values flatten the top ranks"
 RrfConstant = Annotated[int, Parameter(1, 1000, _FLATTER, tunes="k")]
 Candidates = Annotated[int, Parameter(5, 100, "number of top hybrid hits to rerank")]

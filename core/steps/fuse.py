@@ -102,7 +102,7 @@ class Fuse(StepBase):
             raise BadInput(f"{len(texts)} texts for {len(lists)} lists; give one text per list")
 
 
-FusedBy = Literal["auto", "min_max", "rrf"]
+FusedBy = Literal["auto", "z", "min_max", "rrf"]
 
 
 class Hybrid(Retrieve, Fuse):
@@ -110,19 +110,24 @@ class Hybrid(Retrieve, Fuse):
 
     def hybrid(self, text: str, fused_by: FusedBy = "auto", weight: float | None = None) -> Ranking:
         """Search by BM25 and dense, and fuse: "auto" adds absolute scores, the cosine by `weight` (None: as
-        the corpus was measured to need), "min_max" normalised scores, "rrf" reciprocal ranks.
-
-        With "auto" both score every passage that either found: BM25 as a share of the question's summed IDF,
-        dense by the cosine.
+        the corpus was measured to need) and "z" z-scores, both of every candidate, "min_max" the normalised
+        scores of each list, "rrf" reciprocal ranks.
         """
+        if fused_by == "z":
+            return self.linear(self.both(text), (0.5, 0.5), "z")  # as hybrid_linear
         if fused_by != "auto":
             lists = (self.sparse(text), self.dense(text))
             return self.rrf(lists) if fused_by == "rrf" else self.linear(lists)
+        dense = self.dense_weight if weight is None else weight
+        return self.linear(self.both(text), (1 - dense, dense), "none")
+
+    def both(self, text: str) -> tuple[Ranking, Ranking]:
+        """Return the passages that BM25 or dense search found, scored by each: BM25 as a share of the
+        question's summed IDF, and the cosine.
+        """
         vector = self.embed(text)
         lists = (self.sparse(text), self.nearest(vector))
-        both = (self.score_words(text, lists), self.score_vectors(vector, lists))
-        dense = self.dense_weight if weight is None else weight
-        return self.linear(both, (1 - dense, dense), "none")
+        return self.score_words(text, lists), self.score_vectors(vector, lists)
 
     def found_with(
         self, retriever: Literal["hybrid", "bm25", "dense"], text: str, fused_by: FusedBy = "auto"

@@ -52,7 +52,7 @@ RANKS = [  # sample, passage, its rank by each route; None: not in the list. Som
     ("s-platform-18", BREAKER, {"dense": 27, "quantised": None}),
     ("s-shop-03", SEASON, {"dense": 6, "bm25": 16, "query2doc": 65}),
     ("s-shop-06", STEPS, {"bm25": None, "query2doc": 39, "hyde": 8}),
-    ("s-platform-08", FRAGILE, {"hybrid_rrf": 4, "noise": 6, "crag": 1}),
+    ("s-platform-08", FRAGILE, {"hybrid_rrf": 4, "noise": 6}),
     ("s-platform-06", CASES, {"auto_merge": 1, "hybrid_linear": 8, "listwise": 1, "setwise": 10}),
     ("s-loop-01", DRIVE, {"agentic": 10, "hybrid_auto": 5, "iterative": 4}),
     ("s-filter-07", SPOILED, {"self_query": 1, "hybrid_rrf": 2}),

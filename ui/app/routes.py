@@ -15,6 +15,7 @@ from core.domain import people
 from core.domain.needs import Need
 from core.domain.program import COMMAND
 from core.engine.availability import cautions, why_not
+from core.routes import families
 from core.routes.declare import Route
 from core.routes.registry import routes
 from ui.app import state
@@ -98,12 +99,14 @@ def _drawn(
     _own: tuple[Route, ...] = (),
 ) -> Markup:
     gaps, warnings = dict(lacks), dict(warned)
-    families = []
+    grouped = []
     for family, members in groupby(by_family(), key=lambda route: route.family):
         rows = []
         for route in members:
             titled = marked(route.title, of_source(route.paper))
             lack = why_not(route, gaps)
-            rows.append((route, titled, on_page(lack) if lack else "", warnings.get(route.name, ())))
-        families.append((family, rows))
-    return fragment("app.directory", families)
+            notes = ("recommended" * families.recommended(route.name), families.standing(route.name))
+            said = tuple(filter(None, (", ".join(filter(None, notes)), *warnings.get(route.name, ()))))
+            rows.append((route, titled, on_page(lack) if lack else "", said))
+        grouped.append((family, rows))
+    return fragment("app.directory", grouped)

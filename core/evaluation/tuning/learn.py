@@ -191,13 +191,16 @@ def learned(
 
 
 def by_hand(collected: Collected, question: str, lists: Sequence[str]) -> dict[str, Any]:
-    """Return the rankings that need no labels: BM25, its fusions with dense by rank and by score, and the sum
-    of all `lists` if they are others. The functions are those of the routes of these names.
+    """Return the rankings that need no labels: BM25, its fusion with dense by rank, by the functions of the
+    routes of these names, and the sum of all `lists` by normalised scores.
     """
     found = collected.lists[question]
     basic = tuple(found[one] for one in BASIC)
-    hand = {"bm25": found["bm25"], "hybrid_rrf": rrf(basic), "hybrid_linear": linear(basic)}
-    return hand if set(lists) == set(BASIC) else hand | {EQUAL: linear([found[one] for one in lists])}
+    return {
+        "bm25": found["bm25"],
+        "hybrid_rrf": rrf(basic),
+        EQUAL: linear([found[one] for one in lists]),
+    }
 
 
 def _without(

@@ -78,7 +78,7 @@ def test_adaptive_k_cut_it_at_the_drop_of_scores(tmp_path):
 
 def test_noise_displaced_it_by_unrelated_passages(tmp_path):
     parameters = {"noise": {"count": 4, "top": 3}}
-    run = asked(tmp_path, "hybrid_rrf", "noise", texts=corpus(200), parameters=parameters)
+    run = asked(tmp_path, "hybrid_auto", "noise", texts=corpus(200), parameters=parameters)
     plain, noisy = run.results
     drawn = noisy.spans[-1].output.ids
     lost = ids(plain)[4]
@@ -86,7 +86,7 @@ def test_noise_displaced_it_by_unrelated_passages(tmp_path):
     one = fate(noisy, lost, 5)
     assert (one.kind, one.rank, one.was) == ("displaced", 5 + before, 5)
     assert one.words == (
-        "At rank 5 in “fuse by reciprocal rank”; “put unrelated passages among those found” put "
+        "At rank 5 in “fuse by normalised scores”; “put unrelated passages among those found” put "
         f"{before} of 4 unrelated passages before it: it ends at rank {5 + before}."
     )
     assert told(run, "noise", lost, 5)[0] == ("put unrelated passages among those found", "displaced")

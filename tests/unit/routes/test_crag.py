@@ -70,7 +70,7 @@ def grade(value):
 
 def found(result):
     """The corpus' ranking as its search found it."""
-    return [id for id, _ in span(result, "fuse by reciprocal rank").hits]
+    return [id for id, _ in span(result, "fuse by normalised scores").hits]
 
 
 CASES: list[tuple[str, str, dict[str, Any]]] = [

@@ -46,3 +46,14 @@ def test_without_a_given_weight_it_takes_the_corpus_own(tmp_path, measured):
     (fused,) = [span for span in chosen.spans if span.name == "fuse by normalised scores"]
     assert fused.args["weights"] == pytest.approx([1 - own, own])
     assert fused.set_by["weights.1"] == "alpha"
+
+
+@pytest.mark.parametrize(
+    ("fused_by", "same"), [("auto", "hybrid_auto"), ("z", "hybrid_linear"), ("rrf", "hybrid_rrf")]
+)
+def test_a_route_that_starts_with_hybrid_search_takes_its_fusion(tmp_path, fused_by, same):
+    engine = FakeEngine(tmp_path, texts=TEXTS)
+    request = Request(Query(ASKED), "tiny", (same, "compress"), {"compress": {"fused_by": fused_by}})
+    plain, built = engine.ask(request).results
+    first = next(span for span in built.spans if span.name.startswith("fuse "))
+    assert [(id, score) for id, score in first.hits] == [(hit.passage.id, hit.score) for hit in plain.hits]

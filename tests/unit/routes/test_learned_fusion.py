@@ -37,7 +37,6 @@ from core.evaluation.tuning.learn import (
     counts,
     pairs,
 )
-from core.routes.registry import routes
 from core.steps.fitted_fusion import features, ordered, parts
 from tests.asking import ask, scores
 from tests.fakes import FakeEngine, some_weights
@@ -106,7 +105,7 @@ def test_the_truth_is_recovered(fitted):
     (first, _), _ = fusion_weights.most(fitted)
     assert first == files.LISTS["dense"]
     against = fitted.made["out of fold"]["against"]
-    assert against["hybrid_linear"]["verdict"] == against["bm25"]["verdict"] == "better"
+    assert against[EQUAL]["verdict"] == against["bm25"]["verdict"] == "better"
 
 
 def test_it_is_scikit_learns_regression(material):
@@ -158,7 +157,7 @@ def test_noise_is_worth_nothing_out_of_fold(two_strengths):
         labels[next(iter(labels))] = 1
     drawn = replace(noise, labelled=replace(noise.labelled, qrels=qrels))
     found = learn.learned(drawn, "noise", ("bm25", "dense"), list(noise.lists))
-    assert found.made["out of fold"]["against"]["hybrid_linear"]["verdict"] == "no difference shown"
+    assert found.made["out of fold"]["against"][EQUAL]["verdict"] == "no difference shown"
 
 
 @pytest.mark.parametrize(
@@ -199,10 +198,9 @@ def test_it_is_compared_with_what_the_routes_do(material):
     """The rivals are made by the very functions of the routes, over all questions and no others."""
     lists = ("bm25", "dense")
     found = learn.by_hand(material, "q1", lists)
-    assert found["hybrid_linear"] == linear(tuple(material.lists["q1"][name] for name in lists))
-    assert EQUAL not in found, "of these two lists it is the same as the linear fusion"
+    assert found[EQUAL] == linear(tuple(material.lists["q1"][name] for name in lists))
     three = replace(material, lists={"q1": {**material.lists["q1"], "maxsim": material.lists["q1"]["bm25"]}})
-    assert EQUAL in learn.by_hand(three, "q1", (*lists, "maxsim"))
+    assert learn.by_hand(three, "q1", (*lists, "maxsim"))[EQUAL] != found[EQUAL]
 
 
 @pytest.mark.slow
@@ -431,7 +429,7 @@ def test_words_say_what_the_figures_say(fitted):
     assert "120 questions" in line
     found = fusion_weights.rivals(fitted, "out of fold")
     assert {one.baseline for one in found} == {
-        routes()[n].title for n in ("bm25", "hybrid_rrf", "hybrid_linear")
+        fusion_weights.called(n) for n in ("bm25", "hybrid_rrf", EQUAL)
     }
     for one in found:
         assert one.estimate == pytest.approx(fitted.made["out of fold"]["ndcg@10"] - one.before)

@@ -123,7 +123,7 @@ def test_dbsf_equals_numpys(found):
 
 
 def test_an_unknown_normalisation_is_bad_input():
-    with pytest.raises(BadInput, match="'zscore'; known: min_max, dbsf"):
+    with pytest.raises(BadInput, match="'zscore'; known: z, min_max, dbsf"):
         linear([ranking(("a", 1))], norm="zscore")
 
 

@@ -168,7 +168,7 @@ def test_what_is_dropped_is_like_something_better_and_what_is_kept_is_not(seed, 
 
 
 def test_the_dedupe_route_keeps_the_best_of_each_group_and_tells_what_it_dropped(tmp_path):
-    plain = run(tmp_path, "hybrid_rrf")
+    plain = run(tmp_path, "hybrid_auto")
     best, copy = sorted(("returns:0-90", "returns-copy:0-90"), key=ids(plain).index)
     result = run(tmp_path, "dedupe")
     assert ids(result) == [id for id in ids(plain) if id != copy]

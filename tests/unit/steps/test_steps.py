@@ -41,6 +41,7 @@ def names(result):
 BOTH = "search BM25; embed; search vectors"
 RRF = f"{BOTH}; fuse by reciprocal rank"
 LINEAR = f"{BOTH}; fuse by normalised scores"
+SCORED = "embed; search BM25; search vectors; score by BM25; score by cosine; fuse by normalised scores"
 BLEND = "rerank by BM25, cosine and MaxSim; > embed; > embed tokens"
 MEASURED = "> measure the passages; >> embed; >> embed tokens"
 RECALL = (
@@ -80,18 +81,18 @@ GOLDEN = {  # steps inside a step after >
     "bm25": "search BM25",
     "dense": "embed; search vectors",
     "hybrid_rrf": RRF,
-    "hybrid_linear": LINEAR,
+    "hybrid_linear": SCORED,
     "late_interaction": f"embed tokens; {BOTH}; score by matching tokens",
     "splade": "search learned term weights",
     "compress": (
-        f"{RRF}; drop passages far from the question; > embed; keep the strips that matter; > embed; write "
-        "the excerpts; take the passages with excerpts; append the rest"
+        f"{SCORED}; drop passages far from the question; > embed; keep the strips that matter; > embed; "
+        "write the excerpts; take the passages with excerpts; append the rest"
     ),
     "mmr": "embed; search vectors; order by marginal relevance",
     "rerank": f"{LINEAR}; {BLEND}",
     "cag": "take the whole corpus; answer from the whole corpus; > ask scripted; list the cited passages",
     "fid": f"{LINEAR}; read the passages together",
-    "dedupe": f"{RRF}; drop near-duplicates",
+    "dedupe": f"{SCORED}; drop near-duplicates",
     "rewrite": f"rewrite as a standalone question; > ask scripted; {BOTH}; {RRF}",
     "rag_fusion": f"write query variants; > ask scripted; {BOTH}; {BOTH}; {BOTH}; {RRF}",
     "multistage": (
@@ -119,8 +120,8 @@ GOLDEN = {  # steps inside a step after >
         "result as a passage; append the rest; say the result; put the result first"
     ),
     "iterative": (
-        "embed; search BM25; search vectors; score by BM25; score by cosine; fuse by normalised scores; "
-        "collect what is new; collect what is new; go on or stop; find a name to look up; append the rest"
+        f"{SCORED}; collect what is new; collect what is new; go on or stop; find a name to look up; append "
+        "the rest"
     ),
     "agentic": (
         f"check the calibration; {RRF}; count what was found; > embed; collect what is new; do the passages "
@@ -128,11 +129,11 @@ GOLDEN = {  # steps inside a step after >
         "by reciprocal rank; append the rest"
     ),
     "adaptive": (
-        f"{BOTH}; look up values; classify by features; choose the route; {LINEAR}; {BLEND}; {RECALL}; fuse "
-        f"by normalised scores; {BLEND}; fuse by reciprocal rank; keep what it found"
+        f"{BOTH}; look up values; classify by features; choose the route; {LINEAR}; {BLEND}; {RECALL}; "
+        f"fuse by normalised scores; {BLEND}; fuse by reciprocal rank; keep what it found"
     ),
     "crag": (
-        f"{RRF}; grade and decide; {MEASURED}; write web search keywords; > ask scripted; search the web; "
+        f"{SCORED}; grade and decide; {MEASURED}; write web search keywords; > ask scripted; search the web; "
         f"grade the web results; {MEASURED}; act on the grades; order by grade; put lists one behind "
         "another; keep the sentences that matter; > embed"
     ),

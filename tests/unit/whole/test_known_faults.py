@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import pytest
 
@@ -15,7 +16,7 @@ from core.steps import Steps
 from core.steps.fuse import union
 from tests.fakes import TEXTS, FakeEngine
 
-NORMS = ("min_max", "dbsf")
+NORMS = ("z", "min_max", "dbsf")
 
 
 def ranking(*entries):
@@ -31,7 +32,7 @@ def scores(hits):
 
 @pytest.mark.parametrize(
     "fuse",
-    [rrf, linear, lambda lists: linear(lists, norm="dbsf"), union],
+    [rrf, *(partial(linear, norm=norm) for norm in NORMS), union],
     ids=("rrf", *NORMS, "union"),
 )
 def test_a_repeat_inside_one_list_counts_once(fuse):
