@@ -297,3 +297,4 @@ def test_only_probabilities_are_held_against_shares():
     assert found.n == 40
     assert "expected calibration error" in reliability_in_words(whole())
     assert reliable(target([Judged("q", 1.2, True)]), [Judged("q", 1.2, True)]) is None
+    assert "not meant as probabilities" in reliability_in_words(target([Judged("q", 1.2, True)]))
