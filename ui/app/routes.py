@@ -15,8 +15,8 @@ from core.domain import people
 from core.domain.needs import Need
 from core.domain.program import COMMAND
 from core.engine.availability import cautions, why_not
-from core.routes import families
 from core.routes.declare import Route
+from core.routes.families import recommended, standing
 from core.routes.registry import routes
 from ui.app import state
 from ui.app.glossary import of_source
@@ -105,7 +105,7 @@ def _drawn(
         for route in members:
             titled = marked(route.title, of_source(route.paper))
             lack = why_not(route, gaps)
-            notes = ("recommended" * families.recommended(route.name), families.standing(route.name))
+            notes = ("recommended" * recommended(route.name), standing(route.name))
             said = tuple(filter(None, (", ".join(filter(None, notes)), *warnings.get(route.name, ()))))
             rows.append((route, titled, on_page(lack) if lack else "", said))
         grouped.append((family, rows))

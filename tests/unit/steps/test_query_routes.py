@@ -161,10 +161,10 @@ def test_union_is_ordered_by_best_rank_then_number_of_lists_then_id(found):
     assert union(found[::-1]) == united, "the order of the variants means nothing"
 
 
-@pytest.mark.parametrize("norm", ["min_max", "dbsf"])
+@pytest.mark.parametrize("norm", ["z", "min_max", "dbsf"])
 def test_scores_are_normalised_as_the_route_says(tmp_path, norm):
     result, _ = ask(tmp_path, "hybrid_linear", {}, norm=norm)
-    lists = [ask(tmp_path, name, {})[0].hits for name in ("bm25", "dense")]
+    lists = [ranking(*spans(result, f"score by {one}")[0].hits) for one in ("BM25", "cosine")]
     expected = linear(lists, weights=(0.5, 0.5), norm=norm)
     assert scores(result) == {hit.passage.id: pytest.approx(hit.score) for hit in expected}
     assert spans(result, "fuse by normalised scores")[0].output == Fusion("linear")
@@ -507,7 +507,7 @@ def test_gated_hyde_takes_exact_questions_to_hybrid_without_a_model(tmp_path):
         "terms": [{"kind": "code", "text": "RMA-1234"}, {"kind": "number", "text": "#48291"}]
     }
     assert not llm.requests
-    same_hits(result, ask(tmp_path, "hybrid_rrf", {}, "Is RMA-1234 or #48291 paid?")[0])
+    same_hits(result, ask(tmp_path, "hybrid_auto", {}, "Is RMA-1234 or #48291 paid?")[0])
 
 
 def test_gated_hyde_is_hyde_for_all_other_questions(tmp_path):
