@@ -4,7 +4,6 @@ from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps
 @route(
     "Late interaction (MaxSim)",
     family="scoring",
-    first=True,
     paper="Khattab & Zaharia 2020, ColBERT, arXiv:2004.12832",
     needs=[Need.TOKENS, Need.BM25],
 )

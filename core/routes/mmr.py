@@ -1,7 +1,12 @@
 from core.routes.prelude import Annotated, Answer, Parameter, Query, Steps, route
 
 
-@route("Dense + MMR", family="scoring", paper="Carbonell & Goldstein 1998, doi:10.1145/290941.291025")
+@route(
+    "Dense + MMR",
+    family="scoring",
+    paper="Carbonell & Goldstein 1998, doi:10.1145/290941.291025",
+    first=True,
+)
 def mmr(
     query: Query,
     do: Steps,

@@ -216,21 +216,21 @@ def test_a_sample_fills_question_and_conversation(visit, monkeypatch):
     from core.domain.types import Query, Turn
 
     query = Query("What do I do now?", (Turn("user", "My box arrived crushed."),))
-    sample = module.Sample("s1", query, "A follow-up needs its history.", ("mmr", "no_such_route"))
-    says = module.Sample("s2", query, "One answers, one does not.", answered=("mmr", "no_such_route"))
+    sample = module.Sample("s1", query, "A follow-up needs its history.", ("prf_rm3", "no_such_route"))
+    says = module.Sample("s2", query, "One answers, one does not.", answered=("prf_rm3", "no_such_route"))
     monkeypatch.setattr("ui.compare.ask.samples", lambda _: (sample, says))
     app = visit(corpus="tiny")
     assert "Pick a sample question below" in html(app)
     before = list(app.session_state["routes"])
-    assert "mmr" not in before
+    assert "prf_rm3" not in before
     app.button(key="hello:s1").click().run()
     assert app.text_area(key="question").value == "What do I do now?"
-    assert app.session_state["routes"] == [*before, "mmr"]
+    assert app.session_state["routes"] == [*before, "prf_rm3"]
     assert app.session_state["said"] == [{"role": "user", "text": "My box arrived crushed."}]
     assert app.session_state["answers"] == "none"
     app.button(key="hello:s2").click().run()
     assert app.radio(key="answers").value == "selected"
-    assert app.multiselect(key="answered").value == ["mmr"]
+    assert app.multiselect(key="answered").value == ["prf_rm3"]
     app.radio(key="answers").set_value("all").run()
     app.button(key="menu:s2").click().run()
     assert app.radio(key="answers").value == "all", "what was chosen stays"
