@@ -124,7 +124,7 @@ def coverage(repeats: int, rng: np.random.Generator) -> Figures:
 
 def intervals(rows: Table, low: float) -> Table:
     """Return the interval of each row, shape (rows, 2)."""
-    return np.array([ends for ends in statistics.mean_intervals(rows.tolist(), low, 1.0) if ends])
+    return statistics.mean_intervals(rows, low, 1.0, statistics.LEVEL)
 
 
 def percentile(row: Table, rng: np.random.Generator) -> tuple[float, float]:

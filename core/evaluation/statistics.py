@@ -48,7 +48,7 @@ def mean_interval(
     """
     if not len(values):
         return None
-    ends = _bounded_intervals(np.asarray([values], dtype=float), low, high, level)[0]
+    ends = mean_intervals(np.asarray([values], dtype=float), low, high, level)[0]
     return float(ends[0]), float(ends[1])
 
 
@@ -66,8 +66,8 @@ def largest_interval(columns: Table, low: float, high: float, level: float = LEV
     the means' lower ends, corrected for their number (Bonferroni), because any of them may be too high; its
     upper end is the largest upper end, which is too low only if that of the largest mean is.
     """
-    lows = _bounded_intervals(columns, low, high, 1 - (1 - level) / len(columns))[:, 0]
-    return float(lows.max()), float(_bounded_intervals(columns, low, high, level)[:, 1].max())
+    lows = mean_intervals(columns, low, high, 1 - (1 - level) / len(columns))[:, 0]
+    return float(lows.max()), float(mean_intervals(columns, low, high, level)[:, 1].max())
 
 
 def unbounded_interval(values: Sequence[float], level: float = LEVEL) -> Interval | None:
@@ -91,7 +91,7 @@ def _ends(mean: float, error: float, freedom: int, level: float) -> Interval:
     return mean - half, mean + half
 
 
-def _bounded_intervals(table: Table, low: float, high: float, level: float) -> Table:
+def mean_intervals(table: Table, low: float, high: float, level: float) -> Table:
     """Return the t+1 interval of each row of one value or more, shape (rows, 2)."""
     from scipy.special import stdtrit
 

@@ -222,7 +222,8 @@ def test_it_cites_the_passage_with_most_attention_and_keeps_the_ranking(tmp_path
     assert len(shares) == 3
     assert result.citations == (most,) == ("crushed:0-80",)
     assert result.answer.endswith(f" [{list(shares).index(most) + 1}]")
-    ranked = engine.ask(Request(Query("What about a box that arrived crushed?"), "tiny", ("hybrid_linear",)))
+    same = {"noise": {"count": 0, "fused_by": "min_max"}}  # hybrid search as fid does it, and nothing else
+    ranked = engine.ask(Request(Query("What about a box that arrived crushed?"), "tiny", ("noise",), same))
     assert [h.passage.id for h in result.hits] == [h.passage.id for h in ranked.results[0].hits]
 
 

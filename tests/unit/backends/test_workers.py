@@ -361,7 +361,7 @@ def test_the_workers_of_this_machine_listen_on_loopback_and_ask_for_a_certificat
 
     with closing(Pool(WorkPlace(1), home).open()) as pool:
         address = pool._local.address
-        parent = psutil.Process(pool.pid)
+        parent = psutil.Process(pool._local._pipes.process.pid)
         every = [parent, *parent.children(recursive=True)]
         open_ = [c for one in every for c in one.net_connections() if c.status == psutil.CONN_LISTEN]
         assert open_

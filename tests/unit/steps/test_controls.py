@@ -61,7 +61,7 @@ def test_a_first_hit_far_above_the_others_does_not_stand_alone(tmp_path):
 
 def test_noise_adds_what_no_search_found_and_nothing_else(tmp_path):
     texts = {**{f"p{at:02}:0-9": f"parcel number {at}" for at in range(150)}}
-    plain = ids(asked(tmp_path, "hybrid_rrf", "parcel number 7", texts))
+    plain = ids(asked(tmp_path, "hybrid_auto", "parcel number 7", texts))
     result, again, other = (
         asked(tmp_path, "noise", "parcel number 7", texts, count=4, top=5, seed=seed) for seed in (1, 1, 2)
     )
