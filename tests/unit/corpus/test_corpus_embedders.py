@@ -10,7 +10,7 @@ import pytest
 from core.cli.corpora import with_embedders
 from core.corpus import catalogue, index
 from core.corpus.corpus import Further
-from core.corpus.embeddings import Checkpoint, gate
+from core.corpus.embeddings import UNPRICED, Checkpoint, Estimate, gate
 from core.corpus.enrichments import store
 from core.domain.errors import BadInput, Cancelled, ModelFailed, NotConfirmed, Unavailable
 from core.domain.models import EmbedderSettings
@@ -180,6 +180,10 @@ def test_above_a_limit_nothing_is_embedded_until_it_is_confirmed(documents, sett
     assert corpus.info.tokens > 0
     assert corpus.info.cost == pytest.approx(corpus.info.tokens * 2.0 / 1e6)
     assert isinstance(NotConfirmed("x"), BadInput)
+    unpriced = Estimate("x", 1, UNPRICED + 1, cost=None, seconds=1.0, elsewhere=True)
+    assert "1,000,000 tokens without a price" in unpriced.above(now)
+    for other in ({"tokens": UNPRICED}, {"cost": 0.0}, {"elsewhere": False}):
+        assert replace(unpriced, **other).above(now) == ""
 
 
 def test_pieces_of_passages_belong_to_their_embedder(documents, settings):
