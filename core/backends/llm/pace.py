@@ -70,7 +70,7 @@ class Pace:
             try:
                 return call(end - time.monotonic())
             except (wire.Passing, wire.ConnectionLost) as error:
-                if final(error):
+                if final(error) or (isinstance(error, wire.ConnectionLost) and error.refused):
                     raise
                 seconds = error.seconds if isinstance(error, wire.Passing) else None
                 pause = min(PAUSE_S * 2.0**nth, LONGEST_S) * random.uniform(1 - JITTER, 1 + JITTER)

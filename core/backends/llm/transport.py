@@ -18,7 +18,7 @@ from urllib.request import getproxies, proxy_bypass
 import httpcore2
 import httpx2
 
-from core.backends.llm.wire import CONNECT_S, GONE, EndpointWords
+from core.backends.llm.wire import CONNECT_S, GONE, NOT_CALLED, EndpointWords
 from core.domain import reach
 
 MAX_BYTES = 16 << 20  # of one response, decoded; 4,000 tokens with 20 alternatives each take about 8
@@ -181,7 +181,7 @@ def unreachable(error: BaseException, words: EndpointWords) -> str:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, NotCalled):
-            return f"is not called: {words.clean(str(cause))}"
+            return f"{NOT_CALLED}: {words.clean(str(cause))}"
         cause = cause.__cause__
     why = f"{type(error).__name__}: {words.excerpt(str(error))}"
     if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):

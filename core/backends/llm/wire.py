@@ -19,15 +19,18 @@ from core.domain.redact import MARK, redacted, spans
 _FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
 EXCERPT = 160  # characters of a server's own words that a message may carry
 GONE = "ended, or its connection,"
+NOT_CALLED = "is not called"  # because its address must not be
 CONNECT_S = 5.0  # to be taken on by an endpoint
 
 
 class ConnectionLost(ModelFailed):
-    """The endpoint could not be reached, or went away during the call (`midway`), which may not repeat."""
+    """The endpoint could not be reached, or went away during the call (`midway`), which may not repeat.
+    `refused`: its address must not be called, so another try is useless.
+    """
 
-    def __init__(self, message: object, *, midway: bool = True) -> None:
+    def __init__(self, message: object, *, midway: bool = True, refused: bool = False) -> None:
         super().__init__(message)
-        self.midway = midway
+        self.midway, self.refused = midway, refused
 
 
 class Passing(ModelFailed):
@@ -143,7 +146,8 @@ class EndpointWords:
 
     def lost(self, what: str, quoted: str | bytes | None = None) -> ConnectionLost:
         """Return the same for an endpoint that cannot be reached or disconnected."""
-        return ConnectionLost(str(self.failed(what, quoted)), midway=what.startswith(GONE))
+        refused = what.startswith(NOT_CALLED)
+        return ConnectionLost(str(self.failed(what, quoted)), midway=what.startswith(GONE), refused=refused)
 
     def clean(self, text: str) -> str:
         """`text` without the secrets or parts of them."""

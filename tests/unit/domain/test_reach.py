@@ -127,9 +127,10 @@ def names(monkeypatch):
     ],
 )
 def test_a_name_that_leads_there_is_not_called(call, found, private, why, names):
-    names(lambda _: found)
+    asked = names(lambda _: found)
     with loopback(GOOD) as server, pytest.raises(RouteScopeError) as caught:
         call(server.url.replace("127.0.0.1", "models.example"), private=private)
+    assert asked == ["models.example"], "it is not tried again"
     assert "is not called: models.example leads to " in str(caught.value)
     assert why in str(caught.value)
     assert "\n" not in str(caught.value)
