@@ -56,6 +56,7 @@ def settle(page: Page) -> None:
     page.wait_for_timeout(600)
     page.wait_for_selector("[data-testid=stMain] [data-testid=stProgress]", state="detached", timeout=120_000)
     page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
+    page.wait_for_selector("[data-testid=stSkeleton]", state="detached")  # a first figure loads its library
     page.wait_for_timeout(400)
 
 

@@ -172,13 +172,11 @@ def add_bar_ends(figure: Figure, ends: Sequence[float], texts: Sequence[str]) ->
     figure.add_scatter(y=list(range(len(ends))), x=ends, text=texts, mode="text", **look)
 
 
-def add_threshold(
-    figure: Figure, value: float, text: str, *, dash: str = "solid", left: bool, bottom: bool = False
-) -> None:
-    """Draw a vertical line with its text to the `left` or right of it, above the chart or at its bottom."""
+def add_threshold(figure: Figure, value: float, text: str, *, dash: str = "solid", left: bool) -> None:
+    """Draw a vertical line with its text to the `left` or right of it, above the chart."""
     line = {"color": ink(), "width": 1.3, "dash": dash}
     figure.add_shape(type="line", x0=value, x1=value, y0=0, y1=1, yref="paper", line=line)
-    place = {"x": value, "y": 0 if bottom else 1, "yref": "paper", "yanchor": "bottom", "showarrow": False}
+    place = {"x": value, "y": 1, "yref": "paper", "yanchor": "bottom", "showarrow": False}
     figure.add_annotation(text=text, xanchor="right" if left else "left", font={"size": 11}, **place)
 
 
