@@ -97,7 +97,7 @@ class Endpoint:
                 raise wire.Passing(self.refusal(reply), reply.wait)
             return reply
 
-        return self._pace.patiently(tried, self.words, timeout, cancel, told=math.inf)
+        return self._pace.patiently(tried, self.words, timeout, cancel, most_asked=math.inf)
 
     def refusal(self, reply: HttpReply) -> ModelFailed:
         """Return the error for a reply other than 200."""

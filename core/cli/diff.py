@@ -26,7 +26,7 @@ def diff_(
 ) -> None:
     """Show which questions broke and which were fixed from evaluation A to B, and at which step.
 
-    Each comes with the passage that was lost. A and B are names of saved evaluations or folders of
+    Every question names the passage that was lost. A and B are names of saved evaluations or folders of
     `eval --out`.
 
     A relevant passage is found if it is among the first k of the ranking. A question is broken if B finds

@@ -111,7 +111,7 @@ def front(points: Mapping[str, Point]) -> tuple[str, ...]:
         for name, (quality, cost) in points.items()
         if quality is not None and cost is not None and not isnan(quality) and not isnan(cost)
     ]
-    # those of which no other has at most the cost and, with its sign turned, the quality
+    # The Pareto front: no other point is as cheap and as good.
     best = [one for one in known if all(a > one[0] or b > one[1] or (a, b) == one[:2] for a, b, _ in known)]
     return tuple(name for *_, name in sorted(best))
 

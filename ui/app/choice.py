@@ -69,7 +69,7 @@ def number(
 ) -> float | None:
     """Draw a field for a number from `low` to `high`, kept in the address as `name` where it is not `usual`.
 
-    An empty field is None, "none" in the address.
+    An empty field returns None; the address then has "none".
     """
 
     def read(given: str) -> float | None:

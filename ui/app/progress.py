@@ -35,7 +35,7 @@ def follow(job: J | None, text: Callable[[J], str], *, key: str) -> bool:
 
 
 def ended(job: BackgroundJob | None, what: str, stopped: str) -> bool:
-    """Draw why a job failed, or `stopped` if it was; return whether it did neither, or there is none."""
+    """Draw why a job failed, or `stopped` if it was stopped. Return whether nothing was drawn."""
     if job is not None and job.error:
         say.error(f"{what} failed: {job.error}")
     elif job is not None and job.cancelled:

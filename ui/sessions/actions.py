@@ -130,7 +130,7 @@ def bring_in(store: Store) -> None:
 
 
 def take_in(store: Store, files: Sequence[UploadedFile]) -> Outcome:
-    """Import files one after another, and tell what came in and what did not; Undo deletes the new runs."""
+    """Import files one after another and report each failure; Undo deletes the new runs."""
     new, wrong = list[str](), list[str]()
     for file in files:
         try:

@@ -51,11 +51,11 @@ class Pace:
         timeout: float,
         cancel: threading.Event,
         *,
-        told: float = AGAIN,
+        most_asked: float = AGAIN,
         final: Callable[[Exception], bool] = lambda _: False,
     ) -> T:
         """Return the result of `call`, which gets the seconds left of `timeout`. Repeat a call whose failure
-        may pass: up to AGAIN times, or `told` times if the service says how long to wait.
+        may pass: up to AGAIN times, or `most_asked` times if the service says how long to wait.
 
         Raises the last failure, or a `final` one at once; ModelFailed if a wait exceeds the time; Cancelled.
         """
@@ -74,7 +74,7 @@ class Pace:
                     raise
                 seconds = error.seconds if isinstance(error, wire.Passing) else None
                 pause = min(PAUSE_S * 2.0**nth, LONGEST_S) * random.uniform(1 - JITTER, 1 + JITTER)
-                most, wait = (AGAIN, pause) if seconds is None else (told, max(seconds, MOMENT_S))
+                most, wait = (AGAIN, pause) if seconds is None else (most_asked, max(seconds, MOMENT_S))
                 if nth >= most or (seconds is None and wait >= end - time.monotonic()):
                     raise
                 self.hold(wait)

@@ -41,8 +41,8 @@ class EarlierState:
 
 
 def earlier_state(store: Store, run: Run, settings: Settings) -> EarlierState | None:
-    """Return the last earlier state under which the question of `run` was asked; None if there is none, or
-    its documents are not known.
+    """Return the last earlier state of the corpus in which the question of `run` was asked; None without one
+    whose documents are known.
     """
     now = states.kept(run.corpus, run.fingerprint, settings)
     if now is None:
