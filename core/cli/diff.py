@@ -26,8 +26,8 @@ def diff_(
 ) -> None:
     """Show which questions broke and which were fixed from evaluation A to B, and at which step.
 
-    Every question names the passage that was lost. A and B are names of saved evaluations or folders of
-    `eval --out`.
+    Each is listed with the passage that was lost or found. A and B are names of saved evaluations or folders
+    of `eval --out`.
 
     A relevant passage is found if it is among the first k of the ranking. A question is broken if B finds
     fewer of its relevant passages than A, fixed if B finds more, and unchanged if B finds as many; a route

@@ -14,6 +14,7 @@ from core.domain import settings
 from core.domain.text import one_line
 from core.engine import engine as engines
 from core.evaluation import access, hubs, sets
+from core.evaluation.dataset import LabelledSet
 from core.evaluation.spec import option
 from core.evaluation.templating import say
 
@@ -35,11 +36,13 @@ def hubs_(
     corpora.ensure(source, now)
     engine = engines.shared_engine()
     opened = engine.corpus(source.name)
-    labelled = access.own_questions(opened, source.path)
+    labelled: LabelledSet | None
     if questions:
         found = sets.read(source.name, source.path, split="all", questions=questions, columns=columns)
         labelled, said = sets.tie(found, opened)
         warn(said)
+    else:
+        labelled = access.own_questions(opened, source.path)
     with working() as (bar, stop):
         document = hubs.find(engine, opened, labelled, progress=bar, cancel=stop)
     emit(document, _text(document))
