@@ -20,14 +20,26 @@ def fold_sidebar(page: str) -> None:
     _script("narrow")(key=f"script_{page}", height=1)
 
 
-def listen(key: str, pressed: Callable[[str], None]) -> None:
-    """Call `pressed` with the `data-press` of each element that is pressed, before the page is drawn again.
+def listen(key: str, pressed: Callable[[str], None], keys: str = "") -> None:
+    """Call `pressed` with each press, in order and once, before the page is drawn again.
 
-    Elements that `markup.show` draws become controls: Streamlit's buttons are too slow by the hundred.
+    A press is a letter of `keys`, or the `data-press` of an element that `markup.show` drew, as Streamlit's
+    buttons are too slow by the hundred. Streamlit's own shortcuts are not used where each press counts: of
+    two that one run handles, it swaps different ones and drops the second of equal ones.
     """
-    _script("presses")(
-        key=key, height=1, on_pressed_change=lambda: pressed(str(st.session_state[key]["pressed"]))
-    )
+    heard = f"{key}_heard"  # (mount of the script in the page, number of its last press)
+
+    def hear() -> None:
+        told = st.session_state[key]["pressed"]
+        mount, last = st.session_state[heard]
+        for number, what in told["last"]:
+            if told["mount"] != mount or number > last:
+                st.session_state[heard] = (told["mount"], number)
+                pressed(str(what))
+
+    told = _script("presses")(key=key, height=1, data={"keys": keys}, on_pressed_change=hear)["pressed"]
+    if heard not in st.session_state:  # a browser that reconnects repeats what an ended session has heard
+        st.session_state[heard] = (told["mount"], told["last"][-1][0]) if told else ("", 0)
 
 
 def _script(name: str) -> Callable[..., Any]:

@@ -151,15 +151,17 @@ def _disagreements() -> None:
 
 def _keys(pairs: list[Pair], at: Pair, final: Judgement | None) -> None:
     key = "label_settle_{}:" + ":".join(at).replace("{", "{{").replace("}", "}}")
-    keys.grades(key, final, _settle)
+    pad = keys.Keypad()
+    pad.grades(key, final, _settle)
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         lit = final is not None and final.kind == "cannot"
         hint = "Counts the passage as unjudged"
-        keys.button("Can't tell", key.format("cannot"), "j", _settle, "cannot", lit=lit, hint=hint)
+        pad.button("Can't tell", key.format("cannot"), "j", _settle, "cannot", lit=lit, hint=hint)
         mine = final is not None and final.annotator == annotator()
         hint = "Withdraws your final grade of this passage"
-        keys.button("Undo", key.format("undo"), "u", _undo, off=not mine, hint=hint)
-        keys.moves(key, pairs, at, AT)
+        pad.button("Undo", key.format("undo"), "u", _undo, off=not mine, hint=hint)
+        pad.moves(key, pairs, at, AT)
+    pad.listen()
     keys.note(NOTE.format(*at), final, "Reason")
 
 
@@ -180,5 +182,5 @@ def _undo() -> None:
     at: Pair = st.session_state[AT]
     gone = held(st.session_state[SET]).desk.adjudicated().get(at)
     withdrawn = Judgement(*at, annotator(), "adjudication", "withdrawn")
-    if gone is not None and keys.save(withdrawn, failed="Not undone"):
+    if gone is not None and gone.annotator == annotator() and keys.save(withdrawn, failed="Not undone"):
         keys.tell(f"Withdrawn {keys.now()}: final grade {keys.said(gone)}")

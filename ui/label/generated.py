@@ -20,7 +20,7 @@ from ui.app.outcome import Outcome
 from ui.app.progress import follow
 from ui.components.complaint import who as annotator
 from ui.label.desk import attempt
-from ui.label.keys import button
+from ui.label.keys import Keypad
 
 AT = "generated_at"  # the id of the question that is shown
 KIND = "generated_kind"  # "", or the kind or state that is listed
@@ -103,7 +103,7 @@ def _review(desk: Desk, found: tuple[Question, ...]) -> None:
     address.take("generated", AT, address.one_of(ids))
     if st.session_state.get(AT) not in ids:
         st.session_state[AT] = ids[0]
-    at = ids.index(st.session_state[AT])
+    at = _place(listed)
     address.keep("generated", ids[at])
     question = listed[at]
     told = f"{at + 1} of {len(ids)} · {(question.mode or '').replace('_', ' ')} · {_word(question)}"
@@ -114,11 +114,13 @@ def _review(desk: Desk, found: tuple[Question, ...]) -> None:
         passages += [(named(corpus, one), one)] if one is not None else []
     show(fragment("label.generated", told, question, checks))
     st.text_input("Question", question.query.text, key=f"{TEXT}:{question.id}", max_chars=2000)
+    pad = Keypad()
     with st.container(horizontal=True):
-        button("Accept", "generated_accept", "a", _decide, desk, listed, at, "accepted", lit=True)
-        button("Drop", "generated_drop", "d", _decide, desk, listed, at, "dropped", lit=False)
-        button("Skip", "generated_skip", "s", _go, listed, at + 1, lit=False)
-        button("Back", "generated_back", "b", _go, listed, at - 1, lit=False)
+        pad.button("Accept", "generated_accept", "a", _decide, desk, listed, "accepted", lit=True)
+        pad.button("Drop", "generated_drop", "d", _decide, desk, listed, "dropped", lit=False)
+        pad.button("Skip", "generated_skip", "s", _go, listed, 1, lit=False)
+        pad.button("Back", "generated_back", "b", _go, listed, -1, lit=False)
+    pad.listen()
     show(fragment("label.sources", passages))
 
 
@@ -141,24 +143,29 @@ def _listed(found: tuple[Question, ...]) -> list[Question]:
     return {**kinds, **by}[chosen or OPEN]
 
 
-def _decide(desk: Desk, listed: list[Question], at: int, to: State) -> None:
-    before, name = listed[at], desk.set.name
+def _decide(desk: Desk, listed: list[Question], to: State) -> None:
+    before, name = listed[_place(listed)], desk.set.name
     text = str(st.session_state.get(f"{TEXT}:{before.id}") or "") if to == "accepted" else ""
 
     def work() -> Outcome:
         now = label_set.decide(state.store(), name, before, to, annotator(), text)
-        _go(listed, at + 1)
+        _go(listed, 1)
         return Outcome(f"{to.capitalize()}: {now.query.text}", partial(undo, now))
 
     def undo(now: Question) -> None:
         label_set.decide(state.store(), name, now, _state(before), annotator(), before.query.text)
-        _go([before], 0)
+        st.session_state[AT] = before.id
 
     outcome.act(PLACE, work)
 
 
-def _go(listed: list[Question], at: int) -> None:
-    st.session_state[AT] = listed[at % len(listed)].id
+def _go(listed: list[Question], by: int) -> None:
+    st.session_state[AT] = listed[(_place(listed) + by) % len(listed)].id
+
+
+def _place(listed: list[Question]) -> int:
+    """Return the place of the question shown; earlier presses of the same run may have moved it."""
+    return [question.id for question in listed].index(st.session_state[AT])
 
 
 def _state(question: Question) -> State:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
+from typing import Any
 
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
 from core.evaluation.labels import desk as desks
 from core.store.labels import GRADES, Judgement, Pair
-from ui.app import account, state
+from ui.app import account, scripts, state
 from ui.app.markup import cut, show, tag
 from ui.label.desk import SET
 
@@ -27,43 +29,63 @@ def said(one: Judgement) -> str:
     return f"{words} (“{cut(one.note, 120)}”)" if one.note else words
 
 
-def button(
-    label: str,
-    key: str,
-    letter: str,
-    then: Callable[..., None],
-    *args: object,
-    lit: bool | None = None,
-    off: bool = False,
-    hint: str | None = None,
-) -> None:
-    """Draw a button with its key; `lit` marks a grade that is given, None is for a way to another passage."""
-    st.button(
-        label,
-        key=key,
-        shortcut=letter,
-        on_click=then,
-        args=args,
-        type="tertiary" if lit is None else "primary" if lit else "secondary",
-        **account.needs("label", disabled=off, help=hint),
-    )
+class Keypad:
+    """The buttons of a passage and the letters that press them, which `listen` hears once all are drawn."""
+
+    def __init__(self) -> None:
+        self._pressed: dict[str, Callable[[], None]] = {}
+
+    def button(
+        self,
+        label: str,
+        key: str,
+        letter: str,
+        then: Callable[..., None],
+        *args: object,
+        lit: bool | None = None,
+        off: bool = False,
+        hint: str | None = None,
+    ) -> None:
+        """Draw a button with its letter; `lit` marks a given grade, None is for a way to another passage.
+
+        The letter calls `then` even while the button is `off`: earlier letters may not be drawn yet.
+        """
+        given = account.needs("label", help=hint)
+        if not given["disabled"]:
+            self._pressed[letter] = partial(then, *args)
+            given["disabled"] = off
+        kind: Any = "tertiary" if lit is None else "primary" if lit else "secondary"
+        st.button(
+            f"{label} :small[`{letter.upper()}`]", key=key, on_click=then, args=args, type=kind, **given
+        )
+
+    def grades(self, key: str, given: Judgement | None, then: Callable[..., None]) -> None:
+        """Draw a button for each grade, which calls `then` with it. `key` has a place for the grade."""
+        with st.container(horizontal=True, gap="small"):
+            for grade, letter in KEYS.items():
+                lit = given is not None and given.grade == grade
+                label = f"{grade} {SHORT[grade]}"
+                self.button(
+                    label, key.format(grade), letter, then, "grade", grade, lit=lit, hint=GRADES[grade]
+                )
+
+    def moves(self, key: str, order: Sequence[Pair], at: Pair, where: str) -> None:
+        """Draw the buttons to the passages beside `at`, the session's `where`, which they set."""
+        place, last = order.index(at), len(order) - 1
+        self.button("Back", key.format("back"), "h", _step, order, where, -1, off=not place)
+        self.button("Forward", key.format("on"), "l", _step, order, where, 1, off=place == last)
+
+    def listen(self) -> None:
+        """Press the buttons drawn so far by their letters."""
+        scripts.listen("label_keys", lambda letter: self._pressed[letter](), "".join(self._pressed))
 
 
-def grades(key: str, given: Judgement | None, then: Callable[..., None]) -> None:
-    """Draw a button for each grade, which calls `then` with it. `key` has a place for the grade."""
-    with st.container(horizontal=True, gap="small"):
-        for grade, letter in KEYS.items():
-            lit = given is not None and given.grade == grade
-            label = f"{grade} {SHORT[grade]}"
-            button(label, key.format(grade), letter, then, "grade", grade, lit=lit, hint=GRADES[grade])
-
-
-def moves(key: str, order: Sequence[Pair], at: Pair, where: str) -> None:
-    """Draw the buttons to the passage before and after `at`, which set the session's `where`."""
-    place, to = order.index(at), st.session_state.__setitem__
-    after = order[(place + 1) % len(order)]
-    button("Back", key.format("back"), "h", to, where, order[place - 1], off=not place)
-    button("Forward", key.format("on"), "l", to, where, after, off=place + 1 == len(order))
+def _step(order: Sequence[Pair], where: str, by: int) -> None:
+    """Go on in `order` from the session's `where`, None after the last, and not beyond its ends."""
+    at = st.session_state[where]
+    place = (order.index(at) if at in order else len(order)) + by
+    if 0 <= place < len(order):
+        st.session_state[where] = order[place]
 
 
 def note(key: str, given: Judgement | None, what: str = "Note") -> None:

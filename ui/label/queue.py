@@ -135,18 +135,20 @@ def _passage(desk: Desk, order: tuple[Pair, ...], at: Pair, mine: Judgement | No
     model.suggestions(desk, at)
     if mine is not None:
         show(tag("div", f"Your grade: {keys.said(mine)}.", css="rs dim"))
-    keys.grades("label_grade_{}", mine, _judge)
+    pad = keys.Keypad()
+    pad.grades("label_grade_{}", mine, _judge)
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         for kind, label, letter, hint in (
             ("cannot", "Can't tell", "j", "The text does not decide it; add a note to say why"),
             ("later", "Later", "k", "Returns after all other passages are judged"),
         ):
             lit = mine is not None and mine.kind == kind
-            keys.button(label, f"label_{kind}", letter, _judge, kind, lit=lit, hint=hint)
+            pad.button(label, f"label_{kind}", letter, _judge, kind, lit=lit, hint=hint)
         hint = "Withdraws your last judgement and shows it again"
-        keys.button("Undo", "label_undo", "u", _undo, hint=hint)
-        keys.moves("label_{}", order, at, AT)
-        keys.button("Next unjudged", "label_next", "n", _next, at)
+        pad.button("Undo", "label_undo", "u", _undo, hint=hint)
+        pad.moves("label_{}", order, at, AT)
+        pad.button("Next unjudged", "label_next", "n", _next)
+    pad.listen()
     keys.outcome()
     keys.note(NOTE.format(*at), mine)
 
@@ -180,8 +182,8 @@ def _undo() -> None:
     keys.tell(f"Withdrawn {keys.now()}: {keys.said(gone)}")
 
 
-def _next(at: Pair) -> None:
-    now, who = opened(), annotator()
+def _next() -> None:
+    now, who, at = opened(), annotator(), st.session_state[AT]
     st.session_state[AT] = onward(now.order(who), now.desk.by(who), at) or at
 
 
@@ -253,5 +255,7 @@ def _finished(desk: Desk, order: tuple[Pair, ...]) -> None:
     )
     st.page_link("evaluate.py", label="Evaluate routes on this set", query_params={"labels": desk.set.name})
     with st.container(horizontal=True):
-        keys.button("Undo", "label_undo", "u", _undo, lit=False)
-        keys.button("Back", "label_back_end", "h", st.session_state.__setitem__, AT, order[-1], lit=False)
+        pad = keys.Keypad()
+        pad.button("Undo", "label_undo", "u", _undo, lit=False)
+        pad.button("Back", "label_back_end", "h", st.session_state.__setitem__, AT, order[-1], lit=False)
+        pad.listen()
