@@ -55,9 +55,7 @@ class Keypad:
             self._pressed[letter] = partial(then, *args)
             given["disabled"] = off
         kind: Any = "tertiary" if lit is None else "primary" if lit else "secondary"
-        st.button(
-            f"{label} :small[`{letter.upper()}`]", key=key, on_click=then, args=args, type=kind, **given
-        )
+        st.button(f"{label} `{letter.upper()}`", key=key, on_click=then, args=args, type=kind, **given)
 
     def grades(self, key: str, given: Judgement | None, then: Callable[..., None]) -> None:
         """Draw a button for each grade, which calls `then` with it. `key` has a place for the grade."""
@@ -77,7 +75,7 @@ class Keypad:
 
     def listen(self) -> None:
         """Press the buttons drawn so far by their letters."""
-        scripts.listen("label_keys", lambda letter: self._pressed[letter](), "".join(self._pressed))
+        scripts.listen("script_label", lambda letter: self._pressed[letter](), "".join(self._pressed))
 
 
 def _step(order: Sequence[Pair], where: str, by: int) -> None:
