@@ -10,7 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Set
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -365,7 +365,8 @@ DELETED = PassageLoss("document deleted", None, None, "Its document is no longer
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A question as a route was asked it. `labels`: passage -> grade. `ranks`: the labelled passages that the
-    route ranked, from 1; `documents`: the documents of these. `status`: how the route ended.
+    route ranked, from 1; `documents`: the documents of these. `status`: how the route ended. `losses` are
+    recorded by a snapshot alone.
     """
 
     text: str
@@ -374,6 +375,7 @@ class Asked:
     ranks: Mapping[str, int]
     status: str
     documents: Mapping[str, str]
+    losses: Mapping[str, PassageLoss] = field(default_factory=dict)
 
 
 class Side(Protocol):
@@ -429,6 +431,14 @@ class EvaluationSide:
                     asked.query.text, asked.mode or "", labels, ranks, outcome.status, documents
                 )
         return found
+
+    def losses(self, question: str, depth: int) -> dict[str, PassageLoss]:
+        """Return the losses of the relevant passages that are not among the first `depth`."""
+        asked = self.questions[question]
+        wanted = relevant(asked.labels, self.relevant_from)
+        return {
+            one: self.loss(question, one, depth) for one in wanted if asked.ranks.get(one, depth + 1) > depth
+        }
 
     def loss(self, question: str, passage: str, depth: int) -> PassageLoss:
         """See Side; where no trace was kept or it cannot be read, the kind is "not recorded"."""

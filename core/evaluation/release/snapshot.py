@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -39,7 +38,6 @@ from core.evaluation.templating import say, sentences
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings
-    from core.evaluation.experiment_store import Evaluation
 
 KIND, SCHEMA = "routescope release", 1
 MAX_BYTES = 50_000_000
@@ -62,46 +60,10 @@ class Shipped(TypedDict):
     parameters: dict[str, Any]  # of the route
 
 
-class SnapshotQuestion(TypedDict):
-    """A question as it was then; `labels` is a hash of its judgements."""
-
-    text: str
-    mode: str
-    labels: str
-
-
-class Ranked(TypedDict):
-    """A relevant passage: its rank and document, None if it is not ranked, and the reason it is not among the
-    first k.
-    """
-
-    grade: int
-    document: str | None
-    rank: int | None
-    loss: PassageLoss | None
-
-
-class AskedOf(TypedDict):
-    """The route's status for a question, and its relevant passages."""
-
-    status: str
-    relevant: Mapping[str, Ranked]
-
-
-class Passages(TypedDict):
-    """The shipped route's ranks of the relevant passages of each question; `depth` is k."""
-
-    depth: int
-    relevant_from: int
-    questions: Mapping[str, AskedOf]
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Snapshot:
-    """A release as it was saved. `values`: route -> metric -> question -> value. `questions`: id -> its
-    "text", "mode" and "labels", a hash of its judgements. `compared` is the route that later releases are
-    compared with: the chosen one, else the best so far; None if neither is known. `passages`: where its
-    relevant passages were; None if the questions are not known.
+    """A release as it was saved: `compared` is the route that later releases are compared with, the chosen
+    one, else the best so far. As a Side it is that route; of its documents only the later release's matter.
     """
 
     name: str
@@ -112,15 +74,24 @@ class Snapshot:
     baseline: str
     metric: str
     chosen: str | None
-    compared: str | None
+    compared: str
     criteria: Mapping[str, Any]
     decision: Mapping[str, Any]
     routes: Mapping[str, Shipped]
-    questions: Mapping[str, SnapshotQuestion]
+    # those that `compared` was asked, by id, with the losses of relevant passages beyond the first `depth`
+    questions: Mapping[str, Asked]
+    depth: int
+    relevant_from: int
+    # route -> metric -> question -> value
     values: Mapping[str, Mapping[str, Mapping[str, FiniteFloat]]]
-    passages: Passages | None = None
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+    documents: ClassVar[None] = None
+
+    def loss(self, question: str, passage: str, depth: int) -> PassageLoss:  # noqa: ARG002 - that of the file
+        """See Side."""
+        unknown = PassageLoss(NOT_RECORDED, None, None, "The snapshot does not record the step.")
+        return self.questions[question].losses.get(passage, unknown)
 
 
 def snapshot(measured: Measured, decision: Decision) -> str:
@@ -131,6 +102,8 @@ def snapshot(measured: Measured, decision: Decision) -> str:
     metrics += [] if decision.criteria.metric in metrics else [decision.criteria.metric]
     columns = {name: values for name in metrics if (values := measured.values(name)) is not None}
     routes = [one.route for one in decision.candidates]
+    depth = depth_of(decision.criteria.metric)
+    side = EvaluationSide(measured.evaluation, decision.shown) if measured.evaluation else None
     document = {
         "kind": KIND,
         "schema": SCHEMA,
@@ -146,16 +119,14 @@ def snapshot(measured: Measured, decision: Decision) -> str:
         "criteria": asdict(decision.criteria),
         "decision": decision.document(),
         "routes": {route: _route(measured, decision, route, metrics) for route in routes},
-        "questions": {
-            id: {"text": question.query.text, "mode": question.mode or "", "labels": labels_of(measured, id)}
-            for id, question in (measured.evaluation.questions if measured.evaluation else {}).items()
-        },
+        "questions": {id: replace(one, losses=side.losses(id, depth)) for id, one in side.questions.items()}
+        if side
+        else {},
+        "depth": depth,
+        "relevant_from": side.relevant_from if side else 1,
         "values": {
             route: {name: dict(values[route]) for name, values in columns.items()} for route in routes
         },
-        "passages": passages_of(measured.evaluation, decision.shown, depth_of(decision.criteria.metric))
-        if measured.evaluation is not None
-        else None,
     }
     return json.dumps(document, allow_nan=False, separators=(",", ":"), sort_keys=True, default=asdict) + "\n"
 
@@ -177,8 +148,6 @@ def read(content: bytes | str, name: str = "the snapshot") -> Snapshot:
         for field, route in (("chosen", one.chosen), ("compared", one.compared)):
             if route is not None and route not in one.routes:
                 raise ValueError(f"{field}: {route!r} is not one of its routes")
-        if one.passages and (odd := one.passages["questions"].keys() - one.questions.keys()):
-            raise ValueError(f"passages: {min(odd)!r} is not one of its questions")
         return one
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BadInput(f"{name} is damaged: {type(error).__name__}: {str(error)[:200]}") from None
@@ -203,12 +172,6 @@ def earlier(settings: Settings, given: str, criteria: Criteria, called: str = "-
         ) from None
 
 
-def labels_of(measured: Measured, question: str) -> str:
-    """Return a short hash of a question's judgements, which changes when they do."""
-    qrels = measured.evaluation.labelled.qrels.get(question, {}) if measured.evaluation else {}
-    return hashlib.sha256(json.dumps(sorted(qrels.items())).encode()).hexdigest()[:12]
-
-
 def _route(measured: Measured, decision: Decision, route: str, metrics: list[str]) -> Shipped:
     one = decision.of(route)
     return {
@@ -222,59 +185,6 @@ def _route(measured: Measured, decision: Decision, route: str, metrics: list[str
         "cost": one.cost,
         "parameters": measured.parameters(route),
     }
-
-
-def passages_of(evaluation: Evaluation, route: str, depth: int) -> Passages:
-    """Return a route's passages for a snapshot."""
-    side = EvaluationSide(evaluation, route)
-
-    def ranked(id: str, passage: str, asked: Asked) -> Ranked:
-        rank = asked.ranks.get(passage)
-        loss = None if rank is not None and rank <= depth else side.loss(id, passage, depth)
-        document = asked.documents.get(passage)
-        return {"grade": asked.labels[passage], "document": document, "rank": rank, "loss": loss}
-
-    return {
-        "depth": depth,
-        "relevant_from": side.relevant_from,
-        "questions": {
-            id: {
-                "status": asked.status,
-                "relevant": {
-                    passage: ranked(id, passage, asked)
-                    for passage, grade in asked.labels.items()
-                    if grade >= side.relevant_from
-                },
-            }
-            for id, asked in side.questions.items()
-        },
-    }
-
-
-class SnapshotSide:
-    """The shipped route of a snapshot that has its passages (core.evaluation.diff.questions.Side)."""
-
-    documents = None  # a snapshot is the earlier of two releases: only the later one's documents matter
-
-    def __init__(self, snapshot: Snapshot, route: str, passages: Passages) -> None:
-        self.name, self.route, self.depth = snapshot.name, route, passages["depth"]
-        self.corpus, self.fingerprint = snapshot.corpus, snapshot.fingerprint
-        self.relevant_from = passages["relevant_from"]
-        self._asked = passages["questions"]
-        self.questions = {}
-        for id, one in self._asked.items():
-            relevant, asked = one["relevant"], snapshot.questions[id]
-            grades = {passage: ranked["grade"] for passage, ranked in relevant.items()}
-            ranks = {p: rank for p, ranked in relevant.items() if (rank := ranked["rank"]) is not None}
-            documents = {p: ranked["document"] or "" for p, ranked in relevant.items()}
-            self.questions[id] = Asked(asked["text"], asked["mode"], grades, ranks, one["status"], documents)
-
-    def loss(self, question: str, passage: str, depth: int) -> PassageLoss:
-        """See Side; the snapshot has it for the depth it was written with."""
-        found = self._asked[question]["relevant"][passage]["loss"]
-        if found is None or depth != self.depth:
-            return PassageLoss(NOT_RECORDED, None, None, "The snapshot does not record the step.")
-        return found
 
 
 Regression = Literal["shown", "excluded", "undecided"]
@@ -297,9 +207,9 @@ class Against:
 
     # the evaluation of the earlier release
     name: str
-    # the routes compared, or None
-    then: str | None
-    now: str | None
+    # the routes compared
+    then: str
+    now: str
     # whether a drop larger than `min_effect` is shown, excluded or neither
     regression: Regression
     min_effect: float
@@ -355,33 +265,32 @@ def compare(
     then, metric = before.compared, before.metric
     now = decision.chosen or (then if then in measured.routes else decision.nearest)
     asked = measured.evaluation.questions if measured.evaluation else {}
+    qrels = measured.evaluation.labelled.qrels if measured.evaluation else {}
     same = {
         id: question.mode or ""
         for id, question in asked.items()
-        if id in before.questions and before.questions[id]["text"] == question.query.text
+        if id in before.questions and before.questions[id].text == question.query.text
     }
-    relabelled = {id for id in same if labels_of(measured, id) != before.questions[id]["labels"]}
+    relabelled = {id for id in same if qrels.get(id, {}) != before.questions[id].labels}
     unpaired = len({*asked, *before.questions}) - len(same)
     least = decision.criteria.least_drop
-    changes = _changes(before, measured, then, now, same, least) if then is not None else ()
+    changes = _changes(before, measured, now, same, least)
     planned = next((one for one in changes if one.mode == EVERY and one.metric == metric), None)
     regression: Regression = "undecided"
     if any(one.dropped for one in changes):
         regression = "shown"
     elif planned is not None and planned.low > -least:
         regression = "excluded"
-    questions, depth = None, 0
-    if before.passages is not None and then is not None and measured.evaluation is not None:
-        side = SnapshotSide(before, then, before.passages)
-        depth = side.depth
-        questions = questions_diff(side, EvaluationSide(measured.evaluation, now), depth)
-        gone = {one.id for one in questions.questions if one.deleted and not one.relabelled}
-        relabelled -= gone
+    questions = None
+    if before.questions and measured.evaluation is not None:
+        questions = questions_diff(before, EvaluationSide(measured.evaluation, now), before.depth)
+        relabelled -= {one.id for one in questions.questions if one.deleted and not one.relabelled}
     moved = before.fingerprint != measured.figures.fingerprint
-    times = (before.routes[then]["p95_ms"] if then is not None else None, measured.of(now, metric).p95_ms)
-    notes = sentences("against.notes", questions, depth, max_broken, unpaired, len(relabelled), moved, *times)
+    counts = (before.depth, max_broken, unpaired, len(relabelled), moved)
+    times = (before.routes[then]["p95_ms"], measured.of(now, metric).p95_ms)
+    notes = sentences("against.notes", questions, *counts, *times)
     title = measured.title(now)
-    summary = say("against.summary", before, title, then, changes, planned, regression, least)
+    summary = say("against.summary", before, title, changes, planned, regression, least)
     return Against(
         before.name,
         then,
@@ -395,7 +304,7 @@ def compare(
         unpaired,
         tuple(notes),
         questions,
-        depth,
+        before.depth,
         max_broken,
     )
 
@@ -432,10 +341,10 @@ def failures(decision: Decision, change: Against | None, *, fail_undecided: bool
 
 
 def _changes(
-    before: Snapshot, measured: Measured, then: str, now: str, same: Mapping[str, str], least: float
+    before: Snapshot, measured: Measured, now: str, same: Mapping[str, str], least: float
 ) -> tuple[Change, ...]:
     """Compare the planned metric over all questions first; other metrics and the kinds are one family."""
-    old = before.values.get(then, {})
+    old = before.values.get(before.compared, {})
     columns = {
         metric: paired(values[now], old[metric], [q for q in old[metric] if q in same])
         for metric in sorted(old, key=lambda metric: metric != before.metric)
@@ -450,7 +359,7 @@ def _changes(
     found = []
     for (metric, mode), apart in rows.items():
         level = LEVEL if (metric, mode) == planned else family
-        if (one := pair(now, then, apart, level, mode)) is not None:
+        if (one := pair(now, before.compared, apart, level, mode)) is not None:
             dropped = one.high < 0 and one.delta < -least
             found.append(Change(**asdict(one), metric=metric, dropped=dropped))
     return tuple(found)

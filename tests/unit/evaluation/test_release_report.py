@@ -135,7 +135,7 @@ def test_a_snapshot_comes_back_as_it_was_and_is_no_regression_of_itself(measured
     back = read(content)
     assert (back.chosen, back.baseline, back.metric, back.corpus) == ("dense", "bm25", "ndcg@10", "tiny")
     assert back.values["dense"]["ndcg@10"] == dict(measured.values("ndcg@10")["dense"])
-    assert back.questions["q3"]["text"] == "question 3"
+    assert back.questions["q3"].text == "question 3"
     assert Criteria(**{**back.criteria, "derived": ()}) == EASY
     assert back.decision["chosen"] == "dense"
     found = compare(back, measured, decision)  # with itself
@@ -173,8 +173,6 @@ def test_questions_of_one_release_alone_are_left_out_and_nothing_in_common_canno
     found = compare(before, now, decision)
     assert (found.regression, found.largest_drop, found.changes) == ("undecided", None, ())
     assert failures(decision, found), "nothing was compared, so nothing is guarded"
-    none = replace(before, chosen=None, compared=None)
-    assert compare(none, measured, decide(measured, EASY)).then is None
     bare = of_figures(measured.figures, "bare")
     assert compare(before, bare, decide(bare, EASY)).regression == "undecided"
 
@@ -217,8 +215,7 @@ def test_a_damaged_snapshot_is_refused(written):
         (lambda d: d.update(compared="nobody"), "damaged"),
         (lambda d: d["values"]["dense"]["ndcg@10"].update(q1="high"), "damaged"),
         (lambda d: d["questions"]["q1"].pop("text"), "damaged"),
-        (lambda d: d["passages"]["questions"].update(q99=1), "damaged"),
-        (lambda d: d["questions"].pop("q1"), "'q1' is not one of its questions"),
+        (lambda d: d["questions"].update(q99=1), "damaged"),
     ):
         found = json.loads(written)
         bend(found)
