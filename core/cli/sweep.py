@@ -14,11 +14,10 @@ from core.domain.errors import BadInput, Unavailable
 from core.domain.format import milliseconds
 from core.engine import engine as engines
 from core.evaluation import experiment_store
-from core.evaluation.finding import figures
+from core.evaluation.finding import Finding, figures
 from core.evaluation.spec import option
 from core.evaluation.tuning import sweep
-from core.evaluation.tuning.sweep import METRICS, Curve, Effect, counted, curve, in_words, named, waiting
-from core.evaluation.tuning.sweep import found as finding
+from core.evaluation.tuning.sweep import METRICS, Curve, counted, curve, in_words, named, waiting
 from core.evaluation.tuning.sweep_grid import cells, default, read
 from core.evaluation.tuning.sweep_split import split as divided
 from core.evaluation.tuning.sweep_subject import Rankings, subject
@@ -121,7 +120,7 @@ def _document(found: Curve) -> dict[str, Any]:
             {
                 "values": about.values(one.point),
                 "from": one.by,
-                **attributes(one, "waiting failed p_holm"),
+                **attributes(one, "waiting failed"),
                 **({} if one.effect is None else _effect(one.effect)),
                 "verdict": one.verdict or None,
             }
@@ -135,8 +134,9 @@ def _document(found: Curve) -> dict[str, Any]:
     }
 
 
-def _effect(effect: Effect) -> dict[str, Any]:
-    return {**attributes(effect, "mean delta p n"), "ci95": effect.interval and list(effect.interval)}
+def _effect(effect: Finding) -> dict[str, Any]:
+    ends = effect.interval and list(effect.interval)
+    return {**attributes(effect, "mean n"), "delta": effect.estimate, "p_holm": effect.p, "ci95": ends}
 
 
 def _text(found: Curve) -> str:
@@ -150,6 +150,6 @@ def _text(found: Curve) -> str:
         elif one.point == found.subject.now:
             lines.append(f"{name}  {titled(found.metric)} {one.effect.mean:.3f}  in use")
         else:
-            apart = figures(finding(found, one))
+            apart = figures(one.effect)
             lines.append(f"{name}  {titled(found.metric)} {one.effect.mean:.3f}  {apart}  {one.verdict}")
     return "\n".join([*lines, "", counted(found)])

@@ -36,6 +36,11 @@ class Finding:
     unit: str = "questions"
 
     @property
+    def mean(self) -> float:
+        """Return the mean of the subject itself, where that of its baseline is known."""
+        return (self.before or 0.0) + (self.estimate or 0.0)
+
+    @property
     def shown(self) -> bool:
         """Return whether a difference was found."""
         return self.verdict in ("better", "worse")

@@ -7,7 +7,7 @@ from typing import Any
 from core.analysis.metrics import titled
 from core.corpus.types import DenseWeight
 from core.evaluation.finding import figures
-from core.evaluation.tuning.sweep import Curve, Tried, found, named
+from core.evaluation.tuning.sweep import Curve, Tried, named
 from core.evaluation.tuning.sweep_grid import shown
 from ui.charts import style
 from ui.charts.style import KINDS, Figure, chart, words
@@ -65,10 +65,10 @@ def sweep_curve(curve: Curve) -> Figure:
         ]
         # The interval of the difference, drawn about the mean in use.
         ends = [
-            (mean + low - one.effect.delta, mean + high - one.effect.delta)
+            (before + low, before + high)
             for _, mean, one in some
-            if one.effect
-            for low, high in [one.effect.interval or (one.effect.delta, one.effect.delta)]
+            if one.effect and (before := one.effect.before) is not None
+            for low, high in [one.effect.interval or (mean - before, mean - before)]
         ]
         bars = style.error_bars([mean for _, mean, _ in some], ends, colour)
         points = [(x, mean, _hover(one, curve)) for x, mean, one in some]
@@ -144,7 +144,7 @@ def _hover(one: Tried | None, curve: Curve) -> str:
     value = f"{words(named(curve.subject, one.point), 80)}: {one.effect.mean:.3f}"
     if one.point == curve.subject.now:
         return f"{value}, in use"
-    return f"{value}<br>{figures(found(curve, one))}<br>{one.verdict}"
+    return f"{value}<br>{figures(one.effect)}<br>{one.verdict}"
 
 
 def _places(values: list[Any]) -> tuple[list[float], dict[str, Any]]:

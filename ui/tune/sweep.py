@@ -15,7 +15,6 @@ from core.evaluation.finding import figures
 from core.evaluation.tuning import sweep
 from core.evaluation.tuning.saving import Setting
 from core.evaluation.tuning.sweep import METRICS, Curve, counted, curve, in_words, named, note, waiting
-from core.evaluation.tuning.sweep import found as finding
 from core.evaluation.tuning.sweep_grid import Grid, cells, default, read, shown, written
 from core.evaluation.tuning.sweep_subject import Point, Rankings, results, subject
 from core.routes.declare import Parameter, Route
@@ -149,7 +148,7 @@ def _shown(found: Curve) -> None:
     """Draw the finding, the chart, what it rests on, and the table."""
     *rest, last = sentences = in_words(found)
     show(tag("div", tag("p", tag("b", last), " ", *rest[:1]), css="rs rs-sweep-words"))
-    alike = {one.effect.delta for one in found.tried if one.effect}
+    alike = {one.effect.estimate for one in found.tried if one.effect}
     if alike == {0.0} and not found.waiting:
         st.caption(f"{titled(found.metric)} is the same at every value; the parameter has no effect here.")
     one_parameter = len(found.subject.names) == 1
@@ -174,8 +173,8 @@ def _table(found: Curve) -> Markup:
             (
                 *(cut(shown(value), 40) for value in one.point),
                 "–" if effect is None else f"{effect.mean:.3f}",
-                "–" if effect is None or in_use else figures(finding(found, one)),
-                "–" if one.p_holm is None else f"{one.p_holm:.3f}",
+                "–" if effect is None or in_use else figures(effect),
+                "–" if effect is None or effect.p is None else f"{effect.p:.3f}",
                 ("in use" if in_use else one.verdict, CSS.get(one.verdict, "dim")),
                 "–" if effect is None else str(effect.n),
                 f"{source}; {one.failed} failed" if one.failed else source,

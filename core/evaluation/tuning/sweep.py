@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Literal
 
@@ -13,14 +13,13 @@ from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import BadInput
 from core.domain.types import Scored
 from core.engine.availability import missing
-from core.evaluation import statistics
+from core.evaluation.comparison import family
 from core.evaluation.experiment_store import stamp
-from core.evaluation.finding import Finding, sentence
+from core.evaluation.finding import Finding, compared, sentence
 from core.evaluation.runner import Plan, Spread, run, spread
-from core.evaluation.statistics import PairedComparison
 from core.evaluation.templating import sentences
 from core.evaluation.tuning.sweep_grid import shown
-from core.evaluation.tuning.sweep_split import Split, split
+from core.evaluation.tuning.sweep_split import HELD_OUT, Split, split
 from core.evaluation.tuning.sweep_subject import Point, Rankings, Subject
 from core.routes.registry import pick
 
@@ -34,38 +33,21 @@ Fresh = Mapping[tuple[Point, str], Scored | None]  # (point, question) -> rankin
 
 
 @dataclass(frozen=True, slots=True)
-class Effect(PairedComparison):
-    """The mean of the metric at a point, and the mean difference from the value in use over the `n` questions
-    that have both. All points but the one in use are one family.
-    """
-
-    mean: float
-    before: float
-    delta: float
-    n: int
-
-
-@dataclass(frozen=True, slots=True)
 class Tried:
-    """One point of the grid on the questions that values are chosen on. `effect` is None while `waiting`
-    questions need a run.
+    """One point of the grid on the questions that values are chosen on. `effect` compares it with the point
+    in use, with p adjusted for all points tried; None while `waiting` questions need a run.
     """
 
     point: Point
     by: By
-    effect: Effect | None
+    effect: Finding | None
     waiting: int = 0
     failed: int = 0
 
     @property
-    def p_holm(self) -> float | None:
-        """The adjusted p; None for the point in use and while questions wait."""
-        return None if self.effect is None or self.by == "in use" else self.effect.p_holm
-
-    @property
     def verdict(self) -> str:
         """The verdict against the point in use; "" for that point and while questions wait."""
-        return "" if self.effect is None or self.by == "in use" else self.effect.verdict
+        return "" if self.effect is None else self.effect.verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +62,7 @@ class Curve:
     split: Split
     tried: tuple[Tried, ...]
     best: Tried
-    held: Effect | None
+    held: Finding | None
     untouched: int
 
     @property
@@ -126,15 +108,17 @@ def curve(
             key=lambda point: [(not isinstance(one, int | float), one) for one in point]  # numbers first
         )
     fresh = fresh or {}
-    tried = _tried(rankings, points, metric, parts.chosen_on, fresh)
+    tried = _tried(rankings, points, metric, parts.chosen_on, fresh, parts.names[0])
     known = [one for one in tried if one.effect is not None]
     if not known:
         raise BadInput("no question that values are chosen on has a ranking")
     # the highest mean difference; of equal ones the value in use, then the first
-    best = max(known, key=lambda one: (one.effect.delta if one.effect else 0.0, one.point == about.now))
+    best = max(
+        known, key=lambda one: (one.effect.estimate or 0.0 if one.effect else 0.0, one.point == about.now)
+    )
     held = None
     if best.point != about.now and parts.held_out:
-        held = _tried(rankings, [best.point], metric, parts.held_out, fresh)[0].effect
+        held = _tried(rankings, [best.point], metric, parts.held_out, fresh, HELD_OUT)[0].effect
     return Curve(about, metric, parts, tuple(tried), best, held, len(about.way.untouched))
 
 
@@ -151,12 +135,12 @@ def waiting(rankings: Rankings, grid: Sequence[Point], metric: str, fresh: Fresh
 
 
 def _tried(
-    rankings: Rankings, points: Sequence[Point], metric: str, ids: Sequence[str], fresh: Fresh
+    rankings: Rankings, points: Sequence[Point], metric: str, ids: Sequence[str], fresh: Fresh, unit: str
 ) -> list[Tried]:
-    """Measure each point over the questions `ids`, from stored steps and from runs; all but the point in use
-    are one family.
+    """Measure each point over the questions `ids`, called `unit`, from stored steps and from runs; all but
+    the point in use are one family.
     """
-    now = rankings.subject.now
+    about, now = rankings.subject, rankings.subject.now
     base = rankings.stored(now, metric)
     found, pairs = [], {}
     for point in points:
@@ -164,26 +148,19 @@ def _tried(
         ran = {q: fresh[point, q] for q in ids if q not in again and (point, q) in fresh}
         values = {q: again[q] for q in ids if q in again}
         by: By = "done again and run" if values and ran else "run" if ran else "done again"
-        values |= {q: rankings.ran(point, q, hits, metric) for q, hits in ran.items() if hits is not None}
+        values |= {q: rankings.ran(q, hits, metric) for q, hits in ran.items() if hits is not None}
         left = sum(q not in again and q not in ran for q in ids)
         by = "in use" if point == now else "waits for a run" if left else by
         found.append(Tried(point, by, None, left, sum(hits is None for hits in ran.values())))
         both = [(values[q], base[q]) for q in ids if q in values and q in base]
         if both and not left:
             pairs[point] = both
-    moved = {point: [a - b for a, b in both] for point, both in pairs.items()}
-    others = {point: column for point, column in moved.items() if point != now}
-    compared = statistics.compare(others) | statistics.compare({now: moved[now]} if now in moved else {})
-    effects = {
-        point: Effect(
-            **asdict(compared[point]),
-            mean=fmean(a for a, _ in both),
-            before=fmean(b for _, b in both),
-            delta=fmean(moved[point]),
-            n=len(both),
-        )
-        for point, both in pairs.items()
-    }
+    tested = family({point: [a - b for a, b in both] for point, both in pairs.items() if point != now})
+    effects = {}
+    for point, both in pairs.items():
+        row = tested.get(point) or {"delta": 0.0, "n": len(both), "p_holm": None, "verdict": ""}
+        names = named(about, point), f"{named(about, now)} (in use)", titled(metric)
+        effects[point] = replace(compared(row, *names, fmean(b for _, b in both)), unit=unit)
     return [replace(one, effect=effects.get(one.point)) for one in found]
 
 
@@ -194,16 +171,14 @@ def in_words(curve: Curve) -> list[str]:
     if curve.now.effect is None or curve.best.effect is None:
         raise BadInput("the value in use has no figure on these questions")
     over = sum(one.effect is not None for one in curve.tried)
-    shown_held = held(curve)
-    best, by_held = sentence(found(curve, curve.best)), sentence(shown_held) if shown_held else ""
-    return sentences("sweep.found", curve, named, over, best, by_held)
-
-
-def found(curve: Curve, tried: Tried) -> Finding:
-    """Return the comparison of a point with the value in use, adjusted for all that were tried."""
-    if tried.effect is None:
-        raise BadInput("a value that needs a run has no figure yet")
-    return _finding(curve, tried.point, tried.effect, tried.p_holm, tried.verdict, curve.split.names[0])
+    return sentences(
+        "sweep.found",
+        curve,
+        named,
+        over,
+        sentence(curve.best.effect),
+        sentence(curve.held) if curve.held else "",
+    )
 
 
 def counted(curve: Curve) -> str:
@@ -218,41 +193,15 @@ def note(curve: Curve, point: Point) -> str:
     line = f"sweep over evaluation {about.evaluation.name}, {titled(curve.metric)}"
     if tried.effect is None or point == about.now:
         return f"{line}: the value in use there" if point == about.now else f"{line}: not measured"
-    line += f": {sentence(found(curve, tried))}"
-    if point == curve.best.point and (shown_held := held(curve)) is not None:
-        line += f" {sentence(shown_held)} {'The choice holds' if curve.holds else 'Not shown to hold'}."
+    line += f": {sentence(tried.effect)}"
+    if point == curve.best.point and curve.held is not None:
+        line += f" {sentence(curve.held)} {'The choice holds' if curve.holds else 'Not shown to hold'}."
     return line
 
 
 def named(subject: Subject, point: Point) -> str:
     """Return a point in words: "k = 60, alpha = 0.5"."""
     return ", ".join(f"{name} = {shown(value)}" for name, value in subject.values(point).items())
-
-
-def _finding(curve: Curve, point: Point, effect: Effect, p: float | None, verdict: str, unit: str) -> Finding:
-    about = curve.subject
-    return Finding(
-        named(about, point),
-        titled(curve.metric),
-        effect.delta,
-        effect.interval,
-        p,
-        effect.n,
-        baseline=f"{named(about, about.now)} (in use)",
-        verdict=verdict,
-        before=effect.before,
-        unit=unit,
-    )
-
-
-def held(curve: Curve) -> Finding | None:
-    """Return the chosen point on held-out questions; a difference is shown where the interval
-    leaves 0 out.
-    """
-    effect = curve.held
-    if effect is None:
-        return None
-    return _finding(curve, curve.best.point, effect, None, effect.verdict, "held-out questions")
 
 
 Todo = Mapping[Point, Sequence[str]]  # the questions to ask at each point

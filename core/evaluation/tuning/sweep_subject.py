@@ -71,7 +71,6 @@ class Rankings:
         self.subject = subject
         self._again: dict[Point, tuple[dict[str, dict[str, float]], ...]] = {}
         self._known: dict[tuple[str, tuple[str, ...]], dict[str, float]] = {}  # by question and order
-        self._ran: dict[tuple[Point, str], tuple[Scored, dict[str, float]]] = {}
 
     def stored(self, point: Point, metric: str) -> dict[str, float]:
         """Return the metric by question, of those whose ranking at `point` follows from what is stored."""
@@ -81,13 +80,9 @@ class Rankings:
         # A ranking that may be one of two tells a metric on which both agree.
         return {q: row[metric] for q, row in first.items() if second.get(q, row)[metric] == row[metric]}
 
-    def ran(self, point: Point, question: str, hits: Scored, metric: str) -> float:
+    def ran(self, question: str, hits: Scored, metric: str) -> float:
         """Return the metric of a run's ranking."""
-        known = self._ran.get((point, question))
-        if known is None or known[0] is not hits:
-            values = self._values({question: hits})[question]
-            known = self._ran[point, question] = hits, values
-        return known[1][metric]
+        return self._values({question: hits})[question][metric]
 
     def measured(self, point: Point) -> bool:
         """Return whether the point was measured before, so that `stored` is quick."""

@@ -33,7 +33,7 @@ from core.evaluation.tuning import (
     sweep_split,
     sweep_subject,
 )
-from core.evaluation.tuning.sweep import counted, found, held, in_words
+from core.evaluation.tuning.sweep import counted, in_words
 from core.routes.declare import Parameter
 from core.routes.registry import routes
 from tests.fakes import FakeEngine, ScriptedLLM
@@ -287,7 +287,7 @@ def test_a_choice_is_the_best_only_where_it_holds():
     up, noise = [0.2, 0.4] * 10, [0.3, -0.3] * 10
     holds = sweep.curve(given_values(up, up), [(0,), (1,)])
     assert (holds.best.point, holds.best.verdict, holds.holds) == ((1,), "better", True)
-    assert holds.best.effect.delta == pytest.approx(0.3)
+    assert holds.best.effect.estimate == pytest.approx(0.3)
     assert holds.held.before == 0.5
     assert in_words(holds)[-1] == "it = 1 is the best value tried and holds on held-out questions: use it."
     fails = sweep.curve(given_values(up, noise), [(0,), (1,)])
@@ -296,12 +296,12 @@ def test_a_choice_is_the_best_only_where_it_holds():
         in_words(fails)[-1]
         == "It is not shown to hold on held-out questions: keep it = 0, or label more questions."
     )
-    assert (held(fails).verdict, held(fails).n) == ("no difference shown", 20)
-    assert in_words(fails)[1] == sentence(held(fails))
+    assert (fails.held.verdict, fails.held.n) == ("no difference shown", 20)
+    assert in_words(fails)[1] == sentence(fails.held)
     chance = sweep.curve(given_values([*noise, 0.1], up), [(0,), (1,)])
     assert (chance.best.point, chance.holds) == ((1,), False)
-    assert in_words(chance)[0].endswith(sentence(found(chance, chance.best)))
-    assert found(chance, chance.best).verdict == "no difference shown"
+    assert in_words(chance)[0].endswith(sentence(chance.best.effect))
+    assert chance.best.verdict == "no difference shown"
     assert in_words(chance)[-1].endswith("test it = 1 alone on more questions.")
     down = sweep.curve(given_values([-0.1] * 20, up), [(0,), (1,)])
     assert (down.best.point, down.held) == ((0,), None)
@@ -317,10 +317,10 @@ def test_p_values_are_adjusted_for_the_whole_grid():
     found = sweep.curve(Given(values, (2,)), list(values))
     others = [point for point in values if point != (2,)]
     alone = statistics.compare({p: [values[p][q] - values[2,][q] for q in names[:30]] for p in others})
-    assert {one.point: one.p_holm for one in found.tried if one.point != (2,)} == {
+    assert {one.point: one.effect.p for one in found.tried if one.point != (2,)} == {
         point: one.p_holm for point, one in alone.items()
     }
-    assert found.now.p_holm is None
+    assert found.now.effect.p is None
     for one in found.tried:
         mean = sum(values[one.point][q] for q in names[:30]) / 30
         assert one.effect.mean == pytest.approx(mean)
@@ -429,7 +429,7 @@ def test_what_asks_a_model_is_priced_and_what_cannot_be_tried_is_said(evaluation
     one = found.tried[0]
     assert (one.failed, one.waiting) == (int("q1" in found.split.chosen_on), 0)
     assert one.effect.n == len(found.split.chosen_on) - one.failed
-    assert one.effect.delta == 0
+    assert one.effect.estimate == 0
 
 
 def test_a_corpus_indexed_again_is_not_compared(engine, evaluation, tmp_path):
