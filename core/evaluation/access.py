@@ -37,6 +37,7 @@ from core.engine.engine import Engine
 from core.engine.request import Request
 from core.evaluation import sets
 from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.runner import ask
 from core.routes.declare import Route
 from core.store import Store
 
@@ -204,13 +205,10 @@ class AccessAudit:
             plain = Request(question.query, forbidden.corpus, able, session=f"access-{at}", **how)
             again = [replace(plain, routes=remembering)] if remembering else []
             for request in (plain, *again, replace(plain, where=self.where)):
-                job = engine.start(request)
-                while not job.done:
-                    if self._stop.wait(0.02):
-                        job.cancel()
-                        job.wait()
-                        raise Cancelled("stopped by the user")
-                self.add(job.snapshot(), question, forbidden, filtered=bool(request.where))
+                run = ask(engine, request, self._stop.is_set)
+                if run is None:
+                    raise Cancelled("stopped by the user")
+                self.add(run, question, forbidden, filtered=bool(request.where))
         self._progress("ask questions", len(questions), len(questions))
 
     def with_canaries(self, engine: Engine, corpus: Corpus, planted: Sequence[Canary], home: Path) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
@@ -79,6 +79,22 @@ class Plan:
     forced: Mapping[str, str] = field(default_factory=dict)  # the same
     where: tuple[Filter, ...] = ()  # the same
 
+    def request(self, query: Query) -> Request:
+        """Return the request for one question."""
+        return Request(
+            query,
+            self.corpus,
+            self.routes,
+            self.parameters,
+            timing=self.timing,
+            answers="all" if self.style else "none",
+            style=self.style or AnswerStyle(),
+            stored=False,
+            draw=self.draw,
+            forced=self.forced,
+            where=self.where,
+        )
+
 
 def run(
     engine: Engine,
@@ -124,7 +140,7 @@ def run(
     for number, question in enumerate(labelled.questions):
         if question.id not in outcomes:
             progress(number if after else len(outcomes), len(labelled.questions))
-            asked = None if ended() else ask(engine, question, plan, warn, ended)
+            asked = None if ended() else ask(engine, plan.request(question.query), ended, warn)
             if asked is None:
                 return outcomes, False
             finished(question, asked, here())
@@ -135,38 +151,19 @@ def run(
 
 
 def ask(
-    engine: Engine, question: Question, plan: Plan, warn: Callable[[str], None], ended: Ended
+    engine: Engine, request: Request, ended: Ended, warn: Callable[[str], None] = lambda _warning: None
 ) -> Run | None:
-    """Return the finished run of one question; None if it was stopped before its end."""
-    request = Request(
-        question.query,
-        plan.corpus,
-        plan.routes,
-        plan.parameters,
-        timing=plan.timing,
-        answers="all" if plan.style else "none",
-        style=plan.style or AnswerStyle(),
-        stored=False,
-        draw=plan.draw,
-        forced=plan.forced,
-        where=plan.where,
-    )
+    """Return the finished run of a request; None if it was stopped before its end."""
     job = engine.start(request)
-    try:
-        while True:
-            try:
+    with suppress(KeyboardInterrupt):
+        while not ended():
+            with suppress(TimeoutError):
                 found = job.wait(LOOK_S)
-                break
-            except TimeoutError:
-                if ended():
-                    job.cancel()
-                    return None
-    except KeyboardInterrupt:
-        job.cancel()
-        return None
-    for warning in job.warnings:
-        warn(warning)
-    return found
+                for warning in job.warnings:
+                    warn(warning)
+                return found
+    job.cancel()
+    return None
 
 
 def outcomes_of(
@@ -347,9 +344,9 @@ def asked(settings: Settings, payload: Mapping[str, Any]) -> bytes:
         add(one)
     engine.histories[plan.corpus] = payload["history"]
     _check(engine, plan, payload)
-    question = Question("", TypeAdapter(Query).validate_python(payload["question"]))
+    query = TypeAdapter(Query).validate_python(payload["question"])
     warnings: list[str] = []
-    run = ask(engine, question, plan, warnings.append, watch())
+    run = ask(engine, plan.request(query), watch(), warnings.append)
     if run is None:
         raise Cancelled("the question is not wanted any more")
     answer = {"run": to_document(run), "warnings": warnings, "machine": asdict(here())}

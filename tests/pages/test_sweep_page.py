@@ -152,7 +152,7 @@ def test_a_value_is_kept_as_parameters_and_as_a_preset_and_undone(visit, engine,
     (kept,) = presets.every(engine.store)
     assert (kept.name, kept.corpus, kept.parameters) == ("tried", "tiny", {"hybrid_rrf": {"k": 1}})
     assert "sweep over evaluation mine, nDCG@10" in kept.note
-    assert "11 dev questions)" in kept.note
+    assert "11 dev questions" in kept.note
     app.button(key="sweep_undo_save").click().run()
     assert presets.every(engine.store) == ()
 

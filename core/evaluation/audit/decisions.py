@@ -219,7 +219,7 @@ def turning(
         fired, decision = way
         own_parameters = {name: values for name, values in plan.parameters.items() if name == route}
         forced = replace(plan, routes=(route,), parameters=own_parameters, forced={taken.step: decision})
-        run = None if ended() else runner.ask(engine, question, forced, warn, ended)
+        run = None if ended() else runner.ask(engine, forced.request(question.query), ended, warn)
         if run is None:
             return None
         if runs is not None:

@@ -24,13 +24,13 @@ from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import BadInput, Unavailable, shortened
 from core.domain.types import Passage, Query, RouteResult, Run
 from core.engine import availability
-from core.engine.request import Request
 from core.evaluation import dataset, sets
 from core.evaluation.dataset import UNDECIDED, Question, Written
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.desk import Desk
 from core.evaluation.question_formats import column_names
 from core.evaluation.question_rows import ENDINGS, rows
+from core.evaluation.runner import Plan, ask
 from core.routes.registry import pick
 from core.store.codec import dumps, to_bytes
 from core.store.labels import Pooled
@@ -38,7 +38,6 @@ from core.store.labels import Pooled
 if TYPE_CHECKING:
     from core.domain.settings import Settings
     from core.engine.engine import Engine
-    from core.engine.job import Job
     from core.evaluation.experiment_store import Evaluation
     from core.store import Store
 
@@ -78,29 +77,21 @@ class Pooling(BackgroundJob):
         self.failed: Counter[str] = Counter()
         self.why: dict[str, str] = {}  # by route, why it gave no result the first time
         self._engine, self._store = engine, store
-        self._job: Job | None = None
-
-    def cancel(self) -> None:
-        """Stop; what was found for the questions before stays."""
-        super().cancel()
-        if self._job is not None:
-            self._job.cancel()
 
     def _do(self) -> None:
+        plan = Plan(self.corpus, self.routes)
         for question in self._questions:
-            if self._cancel.is_set():
+            request = plan.request(question.query)
+            run = None if self._cancel.is_set() else ask(self._engine, request, self._cancel.is_set)
+            if run is None:
                 break
-            self._job = self._engine.start(Request(question.query, self.corpus, self.routes, stored=False))
-            if self._cancel.is_set():  # asked for while the job was begun
-                self._job.cancel()
-            results = self._job.wait().results
-            if self._cancel.is_set():
-                break
-            for result in results:
+            for result in run.results:
                 if result.status != "ok":
                     self.failed[result.route] += 1
                     self.why.setdefault(result.route, result.error or result.status)
-            self.new += desks.add_to_pool(self._store, self.name, {question.id: best(results, self.depth)})
+            self.new += desks.add_to_pool(
+                self._store, self.name, {question.id: best(run.results, self.depth)}
+            )
             self.finished += 1
 
 

@@ -21,16 +21,15 @@ from core.domain.outputs import Decision, Grading, WebGrades
 from core.domain.program import COMMAND
 from core.domain.types import Hit, Passage, RouteResult, Scored
 from core.engine import availability
-from core.engine.request import Request
 from core.evaluation import comparison, sets
 from core.evaluation.dataset import Found, LabelledSet
 from core.evaluation.finding import Finding, compared
+from core.evaluation.runner import Plan, ask
 from core.routes.registry import pick
 from core.steps.evaluate import Act, act
 
 if TYPE_CHECKING:
     from core.engine.engine import Engine
-    from core.engine.job import Job
 
 SHOWN = ("ndcg@10", "recall@10", "recall@100", "mrr@10")
 DEPTH = 100  # no metric shown looks further
@@ -65,30 +64,19 @@ class BatchRun(BackgroundJob):
         self.results: dict[str, dict[str, RouteResult]] = {}
         self._engine = engine
         self._passages: dict[str, Passage] = {}  # each kept once, however many lists have it
-        self._job: Job | None = None
-
-    def cancel(self) -> None:
-        """Stop after the question under way; what was found stays."""
-        super().cancel()
-        if self._job is not None:
-            self._job.cancel()
 
     def _do(self) -> None:
-        kept, routes = self._passages, tuple(self.parameters)
+        kept, plan = self._passages, Plan(self.corpus, tuple(self.parameters), self.parameters)
         for question in self.labelled.questions:
-            if self._cancel.is_set():
+            request = replace(plan.request(question.query), models=self._models)
+            run = None if self._cancel.is_set() else ask(self._engine, request, self._cancel.is_set)
+            if run is None:
                 break
-            request = Request(
-                question.query, self.corpus, routes, self.parameters, stored=False, models=self._models
-            )
-            self._job = self._engine.start(request)
-            found = {}
-            for result in self._job.wait().results:
+            found = self.results[question.id] = {}
+            for result in run.results:
                 hits = (Hit(kept.setdefault(h.passage.id, h.passage), h.score) for h in result.hits)
                 found[result.route] = replace(result, hits=tuple(hits))
-            if not self._cancel.is_set():
-                self.results[question.id] = found
-                self.finished += 1
+            self.finished += 1
 
 
 def survey(engine: Engine, corpus: str, routes: Parameters, *, models: bool = True) -> BatchRun:
