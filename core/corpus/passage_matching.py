@@ -9,10 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from core.corpus.types import Document, Span
 from core.domain.errors import BadInput
@@ -20,9 +19,6 @@ from core.domain.external import ForeignHit
 from core.domain.once import Recent
 from core.domain.relevance import unmatched_id
 from core.domain.types import Passage
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
 
 Rule = Literal["id", "offsets", "text", "words", "document"]
 RULES: Mapping[Rule, str] = {
@@ -38,12 +34,10 @@ SHORT = 5  # different words: what has fewer is found in many a text by accident
 KEPT, PREPARED = 5_000, 1_000  # matches, and texts made ready, remembered: the same come again and again
 OPENED = 50  # documents held while the hits of one list are looked up
 LONGEST_LOCATED = 20_000  # characters of a text that is looked for without regard to white space
-SHARED = 8  # words of its rarest that a passage must share before all of its words are compared
 # Letters of scripts that put no space between words count as a word each.
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 _PLACE_ID = re.compile(r"(.+):(\d{1,9})-(\d{1,9})", re.DOTALL)  # how an id names a place in a document
-Numbers = NDArray[np.int32]
 
 
 class Searched(Protocol):
@@ -124,12 +118,11 @@ class _Text:
 
     line: str
     known: frozenset[str]
-    hash: int
 
     @classmethod
     def of(cls, text: str) -> _Text:
         found = words(text)
-        return cls(f" {' '.join(found)} ", frozenset(found), hash(tuple(found)))
+        return cls(f" {' '.join(found)} ", frozenset(found))
 
     def holds(self, other: _Text) -> bool:
         return other.line in self.line
@@ -296,7 +289,7 @@ class Matcher:
         if self._lookup is None:
             self._lookup = _Lookup(self._corpus.everything())
         texts = [self._text(hit.text) for hit in hits]
-        rows = [self._lookup.equal(text) or self._lookup.candidates(text) for text in texts]
+        rows = [self._lookup.candidates(text) for text in texts]
         needed = list({row for some in rows for row in some})
         passages = dict(zip(needed, self._corpus.passages(needed), strict=True))
         for hit, text, some in zip(hits, texts, rows, strict=True):
@@ -368,73 +361,29 @@ def own(hit: ForeignHit) -> Passage:
 
 
 class _Lookup:
-    """An index of the passages that can share 0.8 of the words of the shorter text with another one, without
-    misses.
+    """The passages that share at least LEAST of the words of the shorter text with another one.
 
-    Prefix filtering for the overlap coefficient: with words ordered by rarity, a text of n words of which h =
-    ceil(0.8 n) are shared has at least s of them among its first n - h + s. This applies to the shorter text:
-    the query (`_all`), or a passage (`_first`).
-
-    Source: Chaudhuri, Ganti, Kaushik 2006, "A Primitive Operator for Similarity Joins in Data Cleaning",
-    doi:10.1109/ICDE.2006.9, section 4; Xiao, Wang, Lin, Yu 2008, doi:10.1145/1367497.1367516.
+    Every posting of the text's words is counted: 6 ms for a text of 80 words in 100,000 passages.
     """
 
     def __init__(self, passages: Iterable[tuple[int, Passage, Mapping[str, str]]]) -> None:
-        self._number: dict[str, int] = {}
-        number = self._number
-        numbers, counts, hashes = array("i"), array("i"), array("q")
-        for _, passage, _ in passages:
-            in_order = words(passage.text)
-            hashes.append(hash(tuple(in_order)))
-            different = set(in_order)
-            numbers.extend([number.setdefault(word, len(number)) for word in different])
-            counts.append(len(different))
-        hashed = np.array(hashes, np.int64)
-        self._by_hash: Numbers = np.argsort(hashed, kind="stable").astype(np.int32)
-        self._hashes = hashed[self._by_hash]
-        self._sizes: Numbers = np.array(counts, np.int32)
-        word: Numbers = np.frombuffer(numbers, np.int32) if numbers else np.empty(0, np.int32)
-        owner = np.repeat(np.arange(len(self._sizes), dtype=np.int32), self._sizes)
-        frequency = np.bincount(word, minlength=len(number))
-        self._frequency: list[int] = frequency.tolist()
-        self._all = self._postings(word, owner)
-        # the rarest words of each passage; of equally rare ones those of the lower number
-        order = np.lexsort((word, frequency[word], owner))
-        word, owner = word[order], owner[order]
-        begins = np.concatenate([[0], np.cumsum(self._sizes)])[:-1]
-        place = np.arange(len(word)) - begins[owner]
-        least = np.ceil(LEAST * self._sizes - 1e-9).astype(np.int32)
-        self._least = np.minimum(SHARED, least)
-        first = place < (self._sizes - least + self._least)[owner]
-        self._first = self._postings(word[first], owner[first])
-
-    def _postings(self, word: Numbers, row: Numbers) -> csr_matrix:
-        """Return the rows of each word."""
-        shape = (len(self._number), len(self._sizes))
         from scipy.sparse import csr_matrix  # a question that asks no pipeline does not wait for it
 
-        return csr_matrix((np.ones(len(word), np.int8), (word, row)), shape)
-
-    def equal(self, text: _Text) -> list[int]:
-        """Rows of the passages with the words of `text` in its order."""
-        first, last = (np.searchsorted(self._hashes, text.hash, side) for side in ("left", "right"))
-        found: list[int] = self._by_hash[first:last].tolist()
-        return found
+        self._number: dict[str, int] = {}
+        number = self._number
+        numbers, counts = array("i"), array("i")
+        for _, passage, _ in passages:
+            different = set(words(passage.text))
+            numbers.extend([number.setdefault(word, len(number)) for word in different])
+            counts.append(len(different))
+        self._sizes = np.array(counts, np.int32)
+        having = np.ones(len(numbers), np.int8), (numbers, np.repeat(np.arange(len(counts)), counts))
+        self._having = csr_matrix(having, (len(number), len(counts)))
 
     def candidates(self, text: _Text) -> list[int]:
-        """Rows of all passages whose overlap with `text` can reach LEAST, and of some more."""
-        size = len(text.known)
-        if not size:
-            return []
+        """Return the rows of the passages whose overlap with `text` is at least LEAST."""
         known = [n for word in text.known if (n := self._number.get(word)) is not None]
-        least = int(np.ceil(LEAST * size - 1e-9))
-        shared = min(SHARED, least)
-        known.sort(key=self._frequency.__getitem__)
-        # words that no passage has are the rarest of all, and stand in the prefix without being found
-        prefix = known[: max(0, size - least + shared - (size - len(known)))]
-        longer, count = np.unique(self._all[prefix].indices, return_counts=True)
-        rows = longer[(count >= shared) & (self._sizes[longer] >= size)]
-        shorter, count = np.unique(self._first[known].indices, return_counts=True)
-        also = shorter[(count >= self._least[shorter]) & (self._sizes[shorter] <= size)]
-        found: list[int] = np.union1d(rows, also).tolist()
+        shared = np.bincount(self._having[known].indices, minlength=len(self._sizes))
+        least = np.maximum(1, LEAST * np.minimum(self._sizes, len(text.known)) - 1e-9)
+        found: list[int] = np.flatnonzero(shared >= least).tolist()
         return found
