@@ -117,7 +117,7 @@ def in_postgres(server: PostgresServer, made: Matrix, asked: Matrix) -> dict[str
     after = server.read(lambda c: served.table_size(c, tables))
     told["tables bytes"], told["HNSW bytes"] = before, after - before
     log.info("indexed: %s", json.dumps(told))
-    index = served.search_of(server, tables, len(made), DIM, "simple", "hnsw")
+    index = PgVectorIndex(server, tables.table(DIM, kind="hnsw"), len(made))
     truth = [{row for row, _ in index.search_exact(one, TOP)} for one in asked]
     told["exact p50 ms"] = p50([lambda v=one: index.search_exact(v, TOP) for one in asked[:10]])
     return (

@@ -34,7 +34,9 @@ StatementSettings = Sequence[tuple[str, str]]  # name and value, for one stateme
 
 @dataclass(frozen=True)
 class PassageTable:
-    """The SQL parts of a table of passages."""
+    """The SQL parts of a table of passages, whose columns id, document, title, text, start, stop and meta
+    have these names.
+    """
 
     relation: Composable
     key: Composable  # names a row
@@ -55,6 +57,7 @@ class PassageTable:
     words: Composable | None = None
     language: str = "simple"
     wordless: str = ""
+    documents: Composable | None = None  # lists and finds documents; None if each passage is one
 
 
 class PgVectorIndex:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -47,6 +47,7 @@ Documents = Iterable[tuple[str, str, str, Mapping[str, str]]]  # id, title, text
 Passages = Iterable[tuple[int, Passage, Mapping[str, str]]]
 SAMPLE, SAMPLE_S = 200, 60.0  # passages used as questions to measure recall, and the longest it may take
 AT_ONCE = 500  # rows fetched together
+COLUMNS = "{key}, id, document, title, text, start, stop"  # of a passage
 _given: dict[str, Dsn] = {}  # addresses that this process was given with a password, by the one without
 
 
@@ -84,23 +85,11 @@ def compose(statement: str, **parts: Composable | int | str) -> Composable:
     return sql.SQL(statement).format(**made)
 
 
-@dataclass(frozen=True)
-class Shape:
-    """The SQL parts for reading passages."""
-
-    relation: Composable
-    select: Composable  # key, id, document, title, text, start, end
-    key: Composable
-    match: Composable  # key among a list
-    meta: Composable
-    documents: Composable | None  # lists and finds documents; None if each passage is one
-
-
 class ServedPassages(Stored):
     """The passages of a corpus in PostgreSQL, as `PassageStore` has those of a file. Safe in threads."""
 
-    def __init__(self, server: PostgresServer, shape: Shape) -> None:
-        self._server, self._shape = server, shape
+    def __init__(self, server: PostgresServer, table: PassageTable) -> None:
+        self._server, self._table = server, table
         self._passages: Recent[int, Passage] = Recent(KEPT)
         self._rows: Recent[str, int] = Recent(KEPT)
 
@@ -127,8 +116,8 @@ class ServedPassages(Stored):
         """Up to `limit` documents by id, from the one behind `after`, whose id or title holds `holding`."""
         sought = escaped(holding.strip())
         found = self._fetch(
-            "SELECT d.id, d.title, (SELECT count(*) FROM {relation} p WHERE p.document = d.id),"
-            " (SELECT max(p.stop) FROM {relation} p WHERE p.document = d.id) FROM {documents} d"
+            "SELECT d.id, d.title, (SELECT count(*) FROM {relation} WHERE p.document = d.id),"
+            " (SELECT max(p.stop) FROM {relation} WHERE p.document = d.id) FROM {documents} d"
             " WHERE d.id > %s AND (strpos(lower(d.id), lower(%s)) > 0"
             " OR strpos(lower(d.title), lower(%s)) > 0)"
             " ORDER BY d.id LIMIT %s",
@@ -140,7 +129,7 @@ class ServedPassages(Stored):
         """Return the minimum, mean and maximum length of a passage in characters; zeros without passages."""
         ((least, mean, greatest),) = self._fetch(
             "SELECT coalesce(min(stop - start), 0), coalesce(avg(stop - start), 0)::float8,"
-            " coalesce(max(stop - start), 0) FROM {relation} AS p"
+            " coalesce(max(stop - start), 0) FROM {relation}"
         )
         return least, mean, greatest
 
@@ -162,18 +151,18 @@ class ServedPassages(Stored):
 
     def everything(self) -> Iterator[tuple[int, Passage, Mapping[str, str]]]:
         """Every row with its passage and its document's metadata, in the order of rows."""
-        statement = self._statement("SELECT {select}, {meta} FROM {relation} AS p ORDER BY {key}")
+        statement = self._statement(f"SELECT {COLUMNS}, meta FROM {{relation}} ORDER BY {{key}}")
         # A cursor of the server's, held past no transaction: texts come in portions.
         with self._server.streaming() as connection, connection.cursor(name="everything") as cursor:
             cursor.itersize = AT_ONCE
             for *found, meta in cursor.execute(statement, ()):
-                yield self._row(found[0]), self._passage(found[1:]), metadata(meta)
+                yield int(found[0]), self._passage(found[1:]), metadata(meta)
 
     def size(self) -> tuple[int, int]:
         """Return the number of passages, and the bytes (UTF-8) of their texts and titles."""
         ((count, size),) = self._fetch(
             "SELECT count(*), coalesce(sum(octet_length(title) + 1 + octet_length(text)), 0)::bigint"
-            " FROM {relation} AS p"
+            " FROM {relation}"
         )
         return count, size
 
@@ -182,21 +171,17 @@ class ServedPassages(Stored):
         id, document, title, text, start, end = found
         return Passage(unescaped(id), unescaped(document), unescaped(title), unescaped(text), start, end)
 
-    def _keys(self, rows: Sequence[int]) -> list[Any]:
-        return list(rows)
-
-    def _row(self, key: Any) -> int:
-        return int(key)
-
     def _read(self, by: Literal["row", "id"], values: Sequence[Any]) -> list[tuple[int, Passage]]:
         if by == "row":
-            return self._found("{match}", (self._keys(values),))
+            return self._found("{match}", (self._table.key_of(values),))
         return self._found("id = ANY(%s)", (list(map(escaped, values)),))
 
     def _found(self, where: str, values: tuple[Any, ...]) -> list[tuple[int, Passage]]:
         """Return the passages that match `where`, each with its row."""
-        found = self._fetch("SELECT {select} FROM {relation} AS p WHERE " + where, values)
-        return [(self._row(key), self._passage(rest)) for key, *rest in found]
+        found = self._fetch(f"SELECT {COLUMNS} FROM {{relation}} WHERE {where}", values)
+        rows = self._table.row_of([key for key, *_ in found])
+        passages = (self._passage(rest) for _, *rest in found)
+        return [(row, one) for row, one in zip(rows, passages, strict=True) if row is not None]
 
     def _fetch(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
         made = self._statement(statement)
@@ -204,7 +189,9 @@ class ServedPassages(Stored):
         return found
 
     def _statement(self, text: str) -> Composable:
-        return compose(text, **{name: part for name, part in vars(self._shape).items() if part is not None})
+        table = self._table
+        parts = {"relation": table.relation, "key": table.key, "match": table.match}
+        return compose(text, **parts, **({"documents": table.documents} if table.documents else {}))
 
 
 def metadata(found: Any) -> dict[str, str]:
@@ -223,6 +210,23 @@ class IndexTables:
         key = f"{hashlib.sha256(corpus.encode()).hexdigest()[:8]}_{fingerprint}"
         self.passages, self.documents = f"passages_{key}", f"documents_{key}"
         self.parts = {"p": quoted(SCHEMA, self.passages), "d": quoted(SCHEMA, self.documents)}
+
+    def table(self, dim: int = 0, language: str = "simple", kind: str = "flat") -> PassageTable:
+        """Return the SQL of the passages; `kind` is "hnsw", or "flat" for exact search."""
+        return PassageTable(
+            relation=compose("{p} AS p", p=self.parts["p"]),
+            key=quoted("row"),
+            match=compose("row = ANY(%s)"),
+            vector=quoted("vector"),
+            dim=dim,
+            row_of=list,
+            key_of=list,
+            index="hnsw" if kind == "hnsw" else "",
+            meta=lambda name: (compose("(meta ->> {name})", name=literal(name)), True),
+            words=quoted("words"),
+            language=language,
+            documents=self.parts["d"],
+        )
 
 
 def _has_indexes(connection: Connection) -> bool:
@@ -365,41 +369,9 @@ def table_size(connection: Connection, tables: IndexTables) -> int:
     return found
 
 
-def search_of(
-    server: PostgresServer, tables: IndexTables, count: int, dim: int, language: str, kind: str
-) -> PgVectorIndex:
-    """Open the search of an index; `kind` is "hnsw", or "flat" for exact search."""
-    table = PassageTable(
-        relation=tables.parts["p"],
-        key=quoted("row"),
-        match=compose("row = ANY(%s)"),
-        vector=quoted("vector"),
-        dim=dim,
-        row_of=list,
-        key_of=list,
-        index="hnsw" if kind == "hnsw" else "",
-        meta=lambda name: (compose("(meta ->> {name})", name=literal(name)), True),
-        words=quoted("words"),
-        language=language,
-    )
-    return PgVectorIndex(server, table, count)
-
-
 def _json(meta: Mapping[str, str]) -> bytes:
     kept = {escaped(name): escaped(value) for name, value in meta.items()}
     return b"\x01" + json.dumps(kept, ensure_ascii=False).encode()
-
-
-def shape_of(tables: IndexTables) -> Shape:
-    """Return the SQL for reading the passages of an index built here."""
-    return Shape(
-        relation=tables.parts["p"],
-        select=compose("row, id, document, title, text, start, stop"),
-        key=compose("row"),
-        match=compose("row = ANY(%s)"),
-        meta=compose("meta"),
-        documents=tables.parts["d"],
-    )
 
 
 def passages_of(folder: Path, info: manifest.CorpusInfo, dsn: Dsn | None) -> PassageStore | ServedPassages:
@@ -407,7 +379,7 @@ def passages_of(folder: Path, info: manifest.CorpusInfo, dsn: Dsn | None) -> Pas
     if not info.place:
         return PassageStore(folder / manifest.PASSAGES)
     server = server_of(dsn or Dsn(info.place))
-    return ServedPassages(server, shape_of(IndexTables(info.name, info.fingerprint)))
+    return ServedPassages(server, IndexTables(info.name, info.fingerprint).table())
 
 
 class ServedCorpus(Corpus):
@@ -424,9 +396,10 @@ class ServedCorpus(Corpus):
                 f"the tables of corpus {info.name} are no longer in {server.dsn}: "
                 f"run {COMMAND} index {info.name}"
             )
-        index = search_of(server, tables, info.passages, info.dim, str(known["words"]), info.vector_index)
+        table = tables.table(info.dim, str(known["words"]), info.vector_index)
+        index = PgVectorIndex(server, table, info.passages)
         words = BM25Index(folder / manifest.BM25, info.passages)
-        self._open(info, ServedPassages(server, shape_of(tables)), index, words, index)
+        self._open(info, ServedPassages(server, table), index, words, index)
 
 
 class Place:
@@ -444,8 +417,8 @@ class Place:
         """Return the vectors of an earlier index by rows, or None if it no longer exists."""
         if self.known(info.fingerprint) is None:
             return None
-        tables = IndexTables(self.name, info.fingerprint)
-        return search_of(self.server, tables, info.passages, info.dim, "simple", "flat")
+        table = IndexTables(self.name, info.fingerprint).table(info.dim)
+        return PgVectorIndex(self.server, table, info.passages)
 
     def put(
         self,
@@ -483,7 +456,7 @@ class Place:
         if approximate:
             with stages.stage("check"):
                 sample = np.random.default_rng(0).choice(count, min(SAMPLE, count), replace=False)
-                index = search_of(self.server, tables, count, dim, "simple", "hnsw")
+                index = PgVectorIndex(self.server, tables.table(dim, kind="hnsw"), count)
                 recall = index.recall(sample.tolist(), seconds=SAMPLE_S)
             with self.server.writing() as connection:
                 activate(connection, self.name, fingerprint, {**told, "recall": recall})

@@ -33,9 +33,9 @@ from core.corpus.manifest import CorpusInfo, now
 from core.corpus.passages import Listed
 from core.corpus.served import (
     AT_ONCE,
+    COLUMNS,
     ServedCorpus,
     ServedPassages,
-    Shape,
     compose,
     configuration,
     metadata,
@@ -93,50 +93,36 @@ class Found:
         """Return True if a column holds objects."""
         return self.types[column] in ("json", "jsonb")
 
-    def match(self) -> Composable:
-        """Return the test whether an id is among a list, compared in its own type, so that its index
-        applies.
-        """
-        return compose("own = ANY(%s::text[]::" + self.types[self.spec.id].replace("%", "%%") + "[])")
-
-    def shape(self) -> Shape:
-        """Return the SQL for reading passages from the table."""
+    def passages(self, ids: Sequence[str], *, unit: bool) -> PassageTable:
+        """Return the SQL for reading and searching the table."""
         spec = self.spec
-        title = quoted(spec.title) if spec.title else compose("NULL::text")
         plain = [name for name in spec.metadata if not self.is_json(name)]
         pairs = [compose("{name}::text, {column}", name=literal(one), column=quoted(one)) for one in plain]
         part = "CASE jsonb_typeof({o}::jsonb) WHEN 'object' THEN {o}::jsonb ELSE '{{}}'::jsonb END"
         objects = [compose(part, o=quoted(name)) for name in spec.metadata if name not in plain]
-        meta = [compose("jsonb_build_object({pairs})", pairs=_joined(", ", pairs)), *objects]
-        columns = compose(
-            "{id} AS own, {id}::text AS id, coalesce({title}, '') AS title, left({text}, {most}) AS text,"
-            " 0 AS start, least(char_length({text}), {most}) AS stop, {meta} AS meta",
-            **{"id": quoted(spec.id), "text": quoted(spec.text), "title": title},
-            meta=_joined(" || ", meta),
-            most=LONGEST,
-        )
-        return Shape(
-            relation=self.rows(columns),
-            select=compose("id, id, id, title, text, start, stop"),
-            key=compose("id"),
-            match=self.match(),
-            meta=compose("meta"),
-            documents=None,
-        )
-
-    def passages(self, ids: Sequence[str], *, unit: bool) -> PassageTable:
-        """Return the SQL for searching the table."""
-        spec = self.spec
-        words: Composable | None = None
+        columns = [
+            compose(
+                "{id} AS own, {id}::text AS id, {id}::text AS document, coalesce({title}, '') AS title,"
+                " left({text}, {most}) AS text, 0 AS start, least(char_length({text}), {most}) AS stop,"
+                " {vector} AS vector, {meta} AS meta",
+                **{"id": quoted(spec.id), "text": quoted(spec.text), "vector": quoted(spec.vector)},
+                title=quoted(spec.title) if spec.title else compose("NULL::text"),
+                meta=_joined(
+                    " || ", [compose("jsonb_build_object({pairs})", pairs=_joined(", ", pairs)), *objects]
+                ),
+                most=LONGEST,
+            )
+        ]
+        for at, name in enumerate(spec.metadata):
+            columns.append(compose("{c} AS {name}", c=quoted(name), name=quoted(f"meta_{at}")))
+        wordless = not self.words and len(ids) > WORDS_UP_TO
         if self.words:  # the server's own
-            words = compose(self.words.replace("%", "%%").replace("{", "{{").replace("}", "}}"))
-        elif len(ids) <= WORDS_UP_TO:
-            statement = "to_tsvector({language}::regconfig, left({text}, {most}))"
-            words = compose(statement, language=self.language, text=quoted(spec.text), most=WORDS_OF)
-        named = {"own": spec.id, "vector": spec.vector}
-        named |= {f"meta_{at}": name for at, name in enumerate(spec.metadata)}
-        columns = [compose("{c} AS {name}", c=quoted(c), name=quoted(name)) for name, c in named.items()]
-        columns += [compose("{words} AS words", words=words)] if words is not None else []
+            columns.append(
+                compose(self.words.replace("%", "%%").replace("{", "{{").replace("}", "}}") + " AS words")
+            )
+        elif not wordless:
+            statement = "to_tsvector({language}::regconfig, left({text}, {most})) AS words"
+            columns.append(compose(statement, language=self.language, text=quoted(spec.text), most=WORDS_OF))
 
         def meta(name: str) -> tuple[Composable, bool] | None:
             for at, column in enumerate(spec.metadata):
@@ -148,20 +134,21 @@ class Found:
             return None
 
         return PassageTable(
-            relation=compose("{rows} AS passages", rows=self.rows(_joined(", ", columns))),
+            relation=compose("{rows} AS p", rows=self.rows(_joined(", ", columns))),
             key=compose("own::text"),
-            match=self.match(),
+            # an id is compared in its own type, so that its index applies
+            match=compose("own = ANY(%s::text[]::" + self.types[spec.id].replace("%", "%%") + "[])"),
             vector=quoted("vector"),
             dim=self.dim,
             row_of=lambda keys: [place(ids, unescaped(key)) for key in keys],
-            key_of=lambda rows: [escaped(ids[row]) for row in rows],
+            key_of=lambda rows: [escaped(ids[row]) for row in rows if 0 <= row < len(ids)],
             operator=self.operator,
             type=self.types[spec.vector],
             unit=unit,
             index=self.index,
             meta=meta,
             fields=spec.metadata,
-            words=quoted("words") if words is not None else None,
+            words=None if wordless else quoted("words"),
             language=self.language,
             wordless=(
                 f"table {spec.table} has more than {WORDS_UP_TO:,} passages and no index of words: CREATE "
@@ -282,7 +269,8 @@ class Table:
             known = self.examined()
             if known.info.passages > self.settings.llm_context:
                 return known.info.passages, 0
-            return TablePassages(self.server, self.look().shape(), known.ids).size()
+            table = self.look().passages(known.ids, unit=known.unit)
+            return TablePassages(self.server, table, known.ids).size()
         except RouteScopeError:
             return None  # `fingerprint` said why
 
@@ -316,8 +304,9 @@ class TableCorpus(ServedCorpus):
     def __init__(self, table: Table) -> None:
         found, known = table.look(), table.examined()
         info, ids = known.info, known.ids
-        store = TablePassages(table.server, found.shape(), ids)
-        index = PgVectorIndex(table.server, found.passages(ids, unit=known.unit), len(ids))
+        passages = found.passages(ids, unit=known.unit)
+        store = TablePassages(table.server, passages, ids)
+        index = PgVectorIndex(table.server, passages, len(ids))
         words = None
         if _no_bm25(table.name, info.passages) is None:
             with tempfile.TemporaryDirectory(prefix="routescope-bm25-") as folder:  # mapped before its end
@@ -348,8 +337,8 @@ class TablePassages(ServedPassages):
     as labels have it, unless another row has the composed one.
     """
 
-    def __init__(self, server: PostgresServer, shape: Shape, ids: Sequence[str]) -> None:
-        super().__init__(server, shape)
+    def __init__(self, server: PostgresServer, table: PassageTable, ids: Sequence[str]) -> None:
+        super().__init__(server, table)
         self._ids = ids
         self._own: dict[str, str] = {}
         for id in ids:
@@ -361,13 +350,6 @@ class TablePassages(ServedPassages):
         passage = super()._passage(found)
         id = self._shown.get(passage.id, passage.id)
         return replace(passage, id=id, doc_id=id)
-
-    def _keys(self, rows: Sequence[int]) -> list[Any]:
-        return [escaped(self._ids[row]) for row in rows if 0 <= row < len(self._ids)]
-
-    def _row(self, key: Any) -> int:
-        row = place(self._ids, unescaped(key))
-        return -1 if row is None else row
 
     def rows_of(self, ids: Sequence[str]) -> list[int]:
         return [row for id in ids if (row := place(self._ids, self._own.get(id, id))) is not None]
@@ -389,7 +371,7 @@ class TablePassages(ServedPassages):
         """Up to `limit` documents by id, from the one behind `after`, whose id or title holds `holding`."""
         sought = escaped(holding.strip())
         found = self._fetch(
-            'SELECT id, title, stop FROM {relation} AS p WHERE id COLLATE "C" > %s AND (strpos(lower(id),'
+            'SELECT id, title, stop FROM {relation} WHERE id COLLATE "C" > %s AND (strpos(lower(id),'
             ' lower(%s)) > 0 OR strpos(lower(title), lower(%s)) > 0) ORDER BY id COLLATE "C" LIMIT %s',
             (escaped(self._own.get(after, after)), sought, sought, limit),
         )
@@ -402,10 +384,12 @@ class TablePassages(ServedPassages):
             yield from self._lines(range(start, min(start + AT_ONCE, len(self._ids))))
 
     def _lines(self, rows: Sequence[int]) -> Iterator[tuple[int, Passage, Mapping[str, str]]]:
-        statement = "SELECT {select}, {meta} FROM {relation} AS p WHERE {match}"
-        found = self._fetch(statement, (self._keys(rows),))
-        for key, *parts, meta in sorted(found, key=lambda line: self._row(line[0])):
-            yield self._row(key), self._passage(parts), metadata(meta)
+        statement = f"SELECT {COLUMNS}, meta FROM {{relation}} WHERE {{match}}"
+        found = {line[0]: line[1:] for line in self._fetch(statement, (self._table.key_of(rows),))}
+        for row, key in zip(rows, self._table.key_of(rows), strict=True):
+            if key in found:
+                *parts, meta = found[key]
+                yield row, self._passage(parts), metadata(meta)
 
 
 def place(ids: Sequence[str], id: str) -> int | None:
@@ -533,7 +517,7 @@ def _examine(table: Table, found: Found) -> Examined:
         **{"id": id, "text": text, "vector": vector, "table": quoted(*found.table)},
         most=LONGEST,
     )
-    listing = compose("SELECT id FROM {relation} AS p", relation=found.shape().relation)
+    listing = compose("SELECT id FROM {rows} AS p", rows=found.rows(compose("{id}::text AS id", id=id)))
 
     def read(connection: Connection) -> tuple[Any, list[str], int]:
         counts = connection.execute(counting, ()).fetchone()
