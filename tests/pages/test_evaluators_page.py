@@ -233,15 +233,17 @@ def test_the_labelled_questions_are_graded_without_a_model_and_counted(page, eng
     assert len(engine.fake_llm.requests) == asked, "no model is asked"
     assert "2 questions, run now, without a model" in shown(app)
     table = app.dataframe[0].value
-    assert table[["Correct", "Ambiguous", "Incorrect"]].sum(axis=1).tolist() == [1], "the dev question"
+    assert table["Threshold"].tolist() == ["high, stored", "low, stored"]
+    assert table["Questions"].tolist() == [1, 1], "the dev question"
     assert len(app.get("plotly_chart")) >= 2
     assert not [one for one in app.warning if "Choose thresholds on dev" in one.value]
     app.segmented_control(key="threshold_split").set_value("all").run()
     assert [one for one in app.warning if "Choose thresholds on dev" in one.value]
     (grading,) = gradings(run.results[0])
     slider(app, EDGES.format(run.id, grading.span.id)).set_value((0.0, 0.0)).run()
-    assert app.dataframe[0].value["Correct"].tolist()[-1] == 2
-    assert "new thresholds" in shown(app)
+    table = app.dataframe[0].value.set_index("Threshold")
+    assert table.loc["high, tried", ["At", "Trusted"]].tolist() == [0.0, 2]
+    assert table.loc["low, tried", "Discarded"] == 0
 
 
 def test_an_evaluator_that_asks_a_model_counts_stored_runs_only(page, engine, labels, corrected):

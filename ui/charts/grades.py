@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from core.analysis.what_if.grading import ACTIONS, Edge, Tally, bands
+from core.analysis.what_if.grading import bands
 from core.domain.outputs import PassageGrade
 from core.evaluation.calibration import Reliability
 from core.evaluation.tuning.calibrate import Curve
@@ -78,49 +78,8 @@ def describe_strip(
     )
 
 
-def threshold_curves(tallies: Sequence[Tally], edge: Edge, marks: Mapping[str, float]) -> Figure:
-    """Draw decisions against one threshold.
-
-    The upper part counts questions by decision. The lower part shows precision and recall of "correct" and
-    the share of wrong discards. `marks` maps names of thresholds to values that get a line.
-    """
-    figure = chart(
-        430,
-        x={"range": [0, 1], "title": f"threshold “{edge}”", "anchor": "y2"},
-        y={"title": "questions", "domain": [0.582, 1]},
-        hovermode="x unified",
-    )
-    share = {"title": "share", "range": [-0.03, 1.05], "domain": [0, 0.512]}
-    lower = figure.layout.yaxis.to_plotly_json() | share
-    figure.update_layout(yaxis2=lower, legend={"y": -0.16, "yanchor": "top"}, margin={"t": 26})
-    at = [one.high if edge == "high" else one.low for one in tallies]
-    for action, colour in zip(ACTIONS, (ABOVE, BETWEEN, BELOW), strict=True):
-        figure.add_scatter(
-            x=at,
-            y=[one.counts[action] for one in tallies],
-            name=action,
-            stackgroup="counts",
-            line={"color": colour, "width": 1, "shape": "hv"},
-            hovertemplate="%{y} " + action + "<extra></extra>",
-        )
-    for name, colour, dash, values in (
-        ("precision of “correct”", ABOVE, "solid", [one.precision for one in tallies]),
-        ("recall of “correct”", BETWEEN, "dash", [one.recall for one in tallies]),
-        ("wrong discards", LOST, "dot", [one.lost for one in tallies]),
-    ):
-        line = {"color": colour, "dash": dash}
-        hover = f"{name}: %{{y:.2f}}<extra></extra>"
-        figure.add_scatter(
-            x=at, y=values, name=name, mode="lines", line=line, yaxis="y2", hovertemplate=hover
-        )
-    for name, value in marks.items():
-        stored = name == "stored"
-        style.add_threshold(figure, value, name, dash="dot" if stored else "solid", left=not stored)
-    return figure
-
-
 def calibration_curves(found: Mapping[str, Curve | None], marks: Mapping[str, float], name: str) -> Figure:
-    """Draw precision and recall for each part of the questions: the first part dotted, the second solid.
+    """Draw precision and recall for each part of the questions: of two the first dotted, the second solid.
 
     `marks` maps names of thresholds to their values, each drawn as a line; `name` is the axis title.
     """
@@ -132,7 +91,7 @@ def calibration_curves(found: Mapping[str, Curve | None], marks: Mapping[str, fl
         legend={"orientation": "h", "y": -0.2, "yanchor": "top"},
         margin={"l": 8, "r": 8, "t": 26, "b": 8},
     )
-    for (part, curve), dash in zip(found.items(), ("dot", "solid"), strict=False):
+    for (part, curve), dash in zip(found.items(), ("dot", "solid")[-len(found) :], strict=True):
         if curve is None:
             continue
         for measure, colour in (("precision", ABOVE), ("recall", BETWEEN)):

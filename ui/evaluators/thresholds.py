@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import streamlit as st
 
 from core.analysis.run_view import Recorded, below, gradings
 from core.analysis.what_if import grading as what_if
-from core.analysis.what_if.grading import ACTIONS, Edge, Tally
 from core.domain.errors import RouteScopeError
 from core.domain.outputs import Grading
 from core.domain.types import RouteResult, Run
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.tuning import batch_run as surveys
-from core.evaluation.tuning.batch_run import Graded, graded
+from core.evaluation.tuning import calibrate, threshold_cases
+from core.evaluation.tuning.calibrate import Worth
+from core.evaluation.tuning.threshold_cases import Target
 from core.routes.registry import routes
 from ui.app import account, evaluated, opening, say, state
 from ui.app.choice import choice
 from ui.app.markup import cut, md, show, tag
 from ui.app.plot import plot
-from ui.charts.grades import threshold_curves
+from ui.charts.grades import calibration_curves
 from ui.charts.waterfall import asks_model
 from ui.components import batch_run, tables
 from ui.evaluators.grades import Edges
 
 SPLIT, EDGE = "threshold_split", "threshold_edge"
-EDGES: tuple[Edge, ...] = ("high", "low")
+EDGES = ("high", "low")
+Measured = tuple[LabelledSet, Mapping[str, RouteResult]]  # with the results by question
 STORED_RUNS = 300  # of a corpus, the newest, that are looked through for labelled questions
 OVERFIT = (
     "Choose thresholds on dev questions. A threshold looks better than it is when you measure it on the "
@@ -53,18 +57,24 @@ def draw(run: Run, result: RouteResult, step: Recorded[Grading], edges: Edges) -
             )
         else:
             by = {id: one[result.route] for id, one in known.results.items() if result.route in one}
-            found = graded(known.labelled, by, step.span.name)
-    if found is None:
-        return
-    left = {"a label of whether the corpus answers them": found.unlabelled, "grades": found.ungraded}
-    out = ", ".join(f"{count} without {what}" for what, count in left.items() if count)
-    asked = len(found.cases)
-    say.caption(f"{asked} questions, {how.format(asked)}.{f' Excluded: {out}.' if out else ''}")
-    if found.cases:
-        _show(found, (grading.low, grading.high), edges)
+            found = known.labelled, by
+    if found is not None:
+        labelled, results = found
+        targets = _targets(labelled, results, step.span.name)
+        asked = len(targets[0].cases) if targets else 0
+        out = calibrate.left_out(targets[0], len(labelled.questions)) if targets else ""
+        say.caption(f"{asked} questions, {how.format(asked)}. {out}")
+        if asked:
+            _show(targets, labelled, (grading.low, grading.high), edges)
 
 
-def _stored(run: Run, result: RouteResult, grading: Recorded[Grading]) -> Graded | None:
+def _targets(labelled: LabelledSet, results: Mapping[str, RouteResult], step: str) -> list[Target]:
+    """Return both thresholds of a step, the upper one first, with a case for each question."""
+    met = threshold_cases.found(results.items(), labelled).targets
+    return [one for one in met if one.step == step and one.unit == "question" and one.name in EDGES]
+
+
+def _stored(run: Run, result: RouteResult, grading: Recorded[Grading]) -> Measured | None:
     """Return the grades from stored runs if the evaluator calls a model: a page never calls one."""
     opening.wait_for(run.corpus)
     engine, route = state.engine(), result.route
@@ -85,7 +95,7 @@ def _stored(run: Run, result: RouteResult, grading: Recorded[Grading]) -> Graded
     newest, by = f"{rows[0].id} {account.key()}" if rows else "", grading.output.evaluator
     key = ("stored runs", str(engine.settings.home), run.corpus, run.fingerprint, route, by, newest, run.id)
     results = evaluated.remember(key, lambda: _runs(run, route, by, labelled))
-    return graded(labelled, results, grading.span.name)
+    return labelled, results
 
 
 def _runs(run: Run, route: str, evaluator: str, labelled: LabelledSet) -> dict[str, RouteResult]:
@@ -101,37 +111,42 @@ def _runs(run: Run, route: str, evaluator: str, labelled: LabelledSet) -> dict[s
     return found
 
 
-def _show(found: Graded, stored: Edges, tried: Edges) -> None:
-    splits = sorted({case.split for case in found.cases if case.split})
+def _show(targets: Sequence[Target], labelled: LabelledSet, stored: Edges, tried: Edges) -> None:
+    of = {one.id: one.split for one in labelled.questions}
+    splits = sorted({split for case in targets[0].cases if (split := of[case.question])})
     usual = "dev" if "dev" in splits else "all"
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         options = ["all", *splits]
         split = choice("split", SPLIT, "Questions", options, usual=usual, segmented=True, always=True)
-        edge = choice("edge", EDGE, "Curve against the threshold", EDGES, segmented=True)
+        edge = choice("edge", EDGE, "Curve against the threshold", list(EDGES), segmented=True)
     if split != "dev":
         st.warning(OVERFIT)
-    cases = tuple(case for case in found.cases if split in ("all", case.split))
-    now, then = what_if.tally(cases, *tried), what_if.tally(cases, *stored)
-    st.markdown(md(what_if.tally_in_words(then, len(cases))))
-    at = EDGES.index(edge) - 1
-    rows, marks = [_row("stored", then)], {"stored": stored[at]}
-    if tried != stored:
-        st.markdown(md(what_if.tally_change(then, now)))
-        rows.append(_row("tried", now))
-        marks["tried"] = tried[at]
-    figure = threshold_curves(what_if.sweep(cases, edge, *tried), edge, marks)
-    alt = f"Decisions, precision, recall and wrong discards against the threshold “{edge}”. "
-    plot(figure, f"curves-{edge}", alt + what_if.tally_in_words(then, len(cases)))
+    rows = []
+    for target in targets:
+        cases = [case for case in target.cases if split in ("all", of[case.question])]
+        marks = {
+            name: ends[EDGES.index(target.name) - 1] for name, ends in (("stored", stored), ("tried", tried))
+        }
+        if tried == stored:
+            del marks["tried"]
+        rows += [_row(target, name, calibrate.worth(cases, target.acts, at)) for name, at in marks.items()]
+        if target.name == edge:
+            about = calibrate.about(target)
+            st.markdown(md(about))
+            figure = calibration_curves(
+                {split: calibrate.curve(cases, target.acts)}, marks, f"threshold “{edge}”"
+            )
+            plot(figure, f"curves-{edge}", f"Precision and recall against the threshold “{edge}”. {about}")
     tables.table(rows, "tallies", "Decisions with these thresholds", width="content")
 
 
-def _row(name: str, one: Tally) -> dict[str, object]:
+def _row(target: Target, name: str, one: Worth) -> dict[str, object]:
     return {
-        "Thresholds": name,
-        "Low": one.low,
-        "High": one.high,
-        **{action.capitalize(): one.counts[action] for action in ACTIONS},
-        "Precision of “correct”": one.precision,
-        "Recall of “correct”": one.recall,
-        "Wrong discards": one.discarded,
+        "Threshold": f"{target.name}, {name}",
+        "At": one.threshold,
+        "Questions": one.n,
+        "Trusted" if target.acts == "from" else "Discarded": one.acted,
+        "Rightly": one.right,
+        "Precision": one.of["precision"].value,
+        "Recall": one.of["recall"].value,
     }

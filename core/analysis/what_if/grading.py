@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Literal, get_args
 
 from core.analysis.run_view import Recorded, recorded
 from core.domain.outputs import Decision, Grading, PassageGrade, Round, Selection, SentenceFilter, Written
 from core.domain.types import RouteResult, Span
 from core.steps import grade as graded
-from core.steps.grade import Action
 from core.steps.refine import keep
 from core.steps.reflect import Next, Reason, next_round
-
-ACTIONS: tuple[Action, ...] = get_args(Action)
-Edge = Literal["high", "low"]
-STEPS = 50  # thresholds of a curve, besides 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,51 +25,6 @@ class Bands:
     between: tuple[PassageGrade, ...]
     below: tuple[PassageGrade, ...]
     without: tuple[PassageGrade, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class GradingCase:
-    """One question's grades; `present`: whether a relevant passage is among those graded."""
-
-    question: str
-    grades: tuple[PassageGrade, ...]
-    present: bool
-    split: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """The decisions of two thresholds over questions. `present`: questions with a relevant passage among
-    those graded. `right`: those of them decided correct. `discarded`: those of them decided incorrect.
-    """
-
-    low: float
-    high: float
-    counts: Mapping[Action, int]
-    present: int
-    right: int
-    discarded: int
-
-    @property
-    def precision(self) -> float | None:
-        """Return the share of questions decided correct that have a relevant passage, or None if none was
-        decided correct.
-        """
-        return self.right / self.counts["correct"] if self.counts["correct"] else None
-
-    @property
-    def recall(self) -> float | None:
-        """Return the share of questions with a relevant passage that were decided correct, or None if no
-        question has one.
-        """
-        return self.right / self.present if self.present else None
-
-    @property
-    def lost(self) -> float | None:
-        """Return the share of questions with a relevant passage that were decided incorrect, or None if no
-        question has one.
-        """
-        return self.discarded / self.present if self.present else None
 
 
 def known(grade: PassageGrade) -> float | None:
@@ -127,27 +76,6 @@ def by_mean(grading: Grading) -> Round | None:
 def again(judged: Round, threshold: float, gain: float) -> tuple[Next, Reason | None]:
     """Return the decision of a round with another threshold and another least gain."""
     return next_round(judged.mean, judged.before, judged.number, threshold, gain, judged.rounds)
-
-
-def tally(cases: Sequence[GradingCase], low: float, high: float) -> Tally:
-    """Count the decisions of the thresholds over `cases`."""
-    decided = [(case, graded.decide(case.grades, low, high)) for case in cases]
-    return Tally(
-        low,
-        high,
-        {action: sum(decision == action for _, decision in decided) for action in ACTIONS},
-        sum(case.present for case in cases),
-        sum(case.present and decision == "correct" for case, decision in decided),
-        sum(case.present and decision == "incorrect" for case, decision in decided),
-    )
-
-
-def sweep(cases: Sequence[GradingCase], edge: Edge, low: float, high: float) -> list[Tally]:
-    """Tallies with `edge` from 0 to 1 and the other threshold as given, moved along where it is passed."""
-    tried = [step / STEPS for step in range(STEPS + 1)]
-    if edge == "high":
-        return [tally(cases, min(low, one), one) for one in tried]
-    return [tally(cases, one, max(high, one)) for one in tried]
 
 
 ENOUGH = ("answer", "abstain")  # what a step does that copies sentences if its evidence reaches the floor
@@ -216,26 +144,3 @@ def refloored(step: SentenceFilter, floor: float) -> SentenceFilter | None:
         return None
     pairs = zip(step.sentences, keep(scored, floor), strict=True)
     return replace(step, sentences=tuple(replace(one, kept=kept) for one, kept in pairs))
-
-
-def tally_in_words(one: Tally, count: int) -> str:
-    """Return what the thresholds decide over `count` questions, how often that is right, and its cost."""
-    if not count:
-        return "There are no questions to count."
-    decided = ", ".join(f"{number} {action}" for action, number in one.counts.items())
-    return (
-        f"The stored thresholds decide of {count} questions: {decided}. A relevant passage is graded at "
-        f"{one.right} of those decided correct, and {one.discarded} of {one.present} questions with one are "
-        "wrongly discarded."
-    )
-
-
-def tally_change(before: Tally, after: Tally) -> str:
-    """Return the change from one tally to another over the same questions."""
-    moved = [f"{after.counts[action] - before.counts[action]:+d} {action}" for action in before.counts]
-    rates = (before.precision, after.precision, before.recall, after.recall)
-    was_p, now_p, was_r, now_r = ("none" if rate is None else f"{rate:.2f}" for rate in rates)
-    return (
-        f"With the new thresholds: {', '.join(moved)}; precision {was_p} → {now_p}, recall {was_r} → {now_r}"
-        f", wrong discards {after.discarded - before.discarded:+d}."
-    )

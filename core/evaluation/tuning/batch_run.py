@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from core.analysis.metrics import by_question, titled
-from core.analysis.run_view import Recorded, below, gradings, recorded, top
+from core.analysis.run_view import Recorded, below, recorded, top
 from core.analysis.what_if.fusion import Changes, ReplayedFusion, counterpart, outcome, recompute
-from core.analysis.what_if.grading import GradingCase, finite
 from core.corpus import catalogue
 from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import BadInput, Unavailable
@@ -243,37 +242,6 @@ def _measured(survey: BatchRun, rankings: Mapping[str, Scored]) -> dict[str, Map
 
 
 SPENT = ("replace it by the web", "knowledge gap")  # actions that go on without the passages graded
-
-
-@dataclass(frozen=True, slots=True)
-class Graded:
-    """The questions that count, and how many were left out: `unlabelled` ones say neither that a passage is
-    relevant nor that none is; for the `ungraded` ones there are no grades.
-    """
-
-    cases: tuple[GradingCase, ...]
-    unlabelled: int
-    ungraded: int
-
-
-def graded(labelled: LabelledSet, results: Mapping[str, RouteResult], step: str) -> Graded:
-    """Return what the step named `step` graded for each question of `labelled`; `results` by question id."""
-    cases, unlabelled, ungraded = [], 0, 0
-    for question in labelled.questions:
-        if not labelled.labelled(question.id) and question.answerable is not False:
-            unlabelled += 1
-            continue
-        result = results.get(question.id)
-        found = [] if result is None else [one for one in gradings(result) if one.span.name == step]
-        if not found:
-            ungraded += 1
-            continue
-        grades = labelled.qrels.get(question.id, {})
-        relevant = {id for id, grade in grades.items() if grade >= labelled.relevant_from}
-        judged = found[0].output.grades
-        present = any(one.id in relevant for one in judged)
-        cases.append(GradingCase(question.id, finite(judged), present, question.split))
-    return Graded(tuple(cases), unlabelled, ungraded)
 
 
 def follows(result: RouteResult, grading: Recorded[Grading], verdict: Grading) -> Act | None:

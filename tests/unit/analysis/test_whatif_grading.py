@@ -10,34 +10,27 @@ from core.analysis.answers import decisions
 from core.analysis.grades import decided, findings, held
 from core.analysis.run_view import Recorded, gradings, strippings
 from core.analysis.what_if.grading import (
-    GradingCase,
     again,
     at,
     bands,
     by_best,
     by_mean,
-    finite,
     floor_of,
     gates,
     nears,
     reaching,
     refloored,
-    sweep,
-    tally,
-    tally_change,
-    tally_in_words,
 )
 from core.analysis.what_if.parameters import threshold_parameters
 from core.domain.errors import BadInput
 from core.domain.outputs import NOTHING, Decision, Grading, PassageGrade, Round, Selection
 from core.domain.types import Query, RouteResult, Span
 from core.engine.request import Request
-from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.tuning.batch_run import follows, graded
+from core.evaluation.tuning.batch_run import follows
 from core.routes.registry import routes
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.runs import make_run
-from ui.charts.grades import describe_strip, grade_strip, threshold_curves
+from ui.charts.grades import describe_strip, grade_strip
 
 TEXTS = {
     "crushed:0-400": "If the box arrived crushed take photos of all six sides and report it within 48 hours. "
@@ -57,10 +50,6 @@ def some(*values):
     return tuple(
         PassageGrade(f"p{n}", one, "error" if one is None else "scored") for n, one in enumerate(values)
     )
-
-
-def case(present, *values, split="dev"):
-    return GradingCase("q", finite(some(*values)), present, split)
 
 
 @pytest.fixture
@@ -277,74 +266,6 @@ def test_thresholds_become_the_parameters_of_their_own_step(asked):
     )
 
 
-CASES = (
-    case(True, 0.95, 0.1),
-    case(True, 0.5),
-    case(True, 0.1, None),
-    case(False, 0.92),
-    case(False, 0.3),
-    case(False, 0.05),
-    case(False),
-)
-
-
-def test_a_tally_worked_by_hand():
-    found = tally(CASES, 0.2, 0.9)
-    assert found.counts == {"correct": 2, "ambiguous": 2, "incorrect": 3}
-    assert (found.present, found.right, found.discarded) == (3, 1, 1)
-    assert found.precision == 0.5
-    assert found.recall == pytest.approx(1 / 3)
-    assert found.lost == pytest.approx(1 / 3)
-    words = tally_in_words(found, len(CASES))
-    assert "of 7 questions: 2 correct, 2 ambiguous, 3 incorrect." in words
-    assert "at 1 of those decided correct" in words
-    lower = tally(CASES, 0.2, 0.4)
-    assert (lower.counts["correct"], lower.right) == (3, 2)
-    told = tally_change(found, lower)
-    assert "+1 correct, -1 ambiguous, +0 incorrect; precision 0.50 → 0.67, recall 0.33 → 0.67" in told
-    empty = tally((), 0.2, 0.9)
-    assert (empty.precision, empty.recall, empty.lost) == (None, None, None)
-    assert tally_in_words(empty, 0) == "There are no questions to count."
-
-
-@given(st.lists(st.tuples(st.booleans(), grade_lists), max_size=12), edges)
-def test_along_a_curve_raising_a_threshold_never_trusts_more(given_cases, pair):
-    cases = [GradingCase(str(n), finite(grades), present) for n, (present, grades) in enumerate(given_cases)]
-    for edge, action, sign in (("high", "correct", -1), ("low", "incorrect", 1)):
-        curve = sweep(cases, edge, *pair)
-        counts = [one.counts[action] * sign for one in curve]
-        assert counts == sorted(counts)
-        assert all(sum(one.counts.values()) == len(cases) for one in curve)
-        assert all(one.low <= one.high for one in curve)
-
-
-def test_questions_count_where_their_labels_say_something():
-    result = make_run(mishaps=False).results[-1]
-    (grading,) = gradings(result)
-    ids = [one.id for one in grading.output.grades]
-    known = {"found": True, "elsewhere": True, "none": False, "unknown": None, "failed": True}
-    questions = tuple(
-        Question(id, Query(id), split="dev", answerable=answerable)
-        for id, answerable in {**known, "background": True}.items()
-    )
-    qrels = {
-        "found": {ids[3]: 3},
-        "elsewhere": {"other": 2},
-        "failed": {ids[0]: 3},
-        "background": {ids[0]: 1},
-    }
-    labelled = LabelledSet("s", questions, qrels, relevant_from=2)
-    results = {q.id: result for q in questions if q.id != "failed"}
-    found = graded(labelled, results, grading.span.name)
-    assert [(one.question, one.present) for one in found.cases] == [
-        ("found", True),
-        ("elsewhere", False),
-        ("none", False),
-    ]
-    assert (found.unlabelled, found.ungraded) == (2, 1)
-    assert graded(labelled, results, "another step").cases == ()
-
-
 def test_the_first_words_tell_dropped_and_wrongly_trusted_passages():
     run = make_run(mishaps=False)
     (grading,) = gradings(run.results[-1])
@@ -373,7 +294,7 @@ def test_the_first_words_tell_dropped_and_wrongly_trusted_passages():
     assert [line for _, line in decided(run)] == ["go on (2 times) → stop → a → b → 1 more"]
 
 
-def test_the_charts_draw_every_grade_once_and_the_tallies():
+def test_the_chart_draws_every_grade_once():
     grades = some(0.94, 0.71, None, 0.33, 0.08)
     figure = grade_strip(grades, {"p0": "<b>A</b>"}, {"p4": 3}, 0.3, 0.8, (0.2, 0.8))
     drawn = sorted(x for trace in figure.data for x in trace.x)
@@ -388,12 +309,6 @@ def test_the_charts_draw_every_grade_once_and_the_tallies():
         "Passages graded 0.8 or higher: 1, in between: 2, below 0.3: 1, without a grade: 1; ◆ marks 1 "
         "labelled. Decision: correct."
     )
-    curve = sweep(CASES, "high", 0.2, 0.9)
-    figure = threshold_curves(curve, "high", {"stored": 0.9, "tried": 0.4})
-    by_name = {trace.name: trace for trace in figure.data}
-    assert list(by_name["correct"].y) == [one.counts["correct"] for one in curve]
-    assert list(by_name["wrong discards"].y) == [one.lost for one in curve]
-    assert {note.text for note in figure.layout.annotations} == {"stored", "tried"}
 
 
 @pytest.mark.parametrize("models", [True, False])
