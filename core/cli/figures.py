@@ -41,7 +41,7 @@ def figures_text(figures: Mapping[str, Any], out: Path | None) -> str:
         parts += ["", f"Against {figures['baseline']} (paired randomisation, Holm-adjusted)", KEY, against]
     if judge := figures.get("judge"):
         parts += ["", "Unjudged passages, judged by a language model", *_judged(judge)]
-    if told := figures.get("corrected"):
+    if (told := figures.get("corrected")) and told["pairs"]:
         parts += ["", *_corrected(told, distinct, figures["baseline"])]
     if best := text.oracle(figures.get("oracle")):
         parts += ["", *best]
@@ -86,15 +86,16 @@ def _judged(judge: Mapping[str, Any]) -> list[str]:
 
 
 def _corrected(told: Mapping[str, Any], routes: Mapping[str, Any], baseline: str) -> list[str]:
-    """Format each route's corrected mean, the labels it is worth, and its difference from `baseline`."""
+    """Format each route's corrected mean and difference from `baseline`, and the labels that is worth."""
     rows = []
     for route, row in routes.items():
         if one := row.get("corrected"):
-            worth = f"equivalent to {one['equal_to']} labels; you gave {one['labels']}"
-            rows.append((route, *_with_ends(one), *_with_ends(one.get("vs_baseline")), worth))
+            against = one.get("vs_baseline")
+            worth = "equivalent to {equal_to} labels; you gave {labels}".format(**(against or one))
+            rows.append((route, *_with_ends(one), *_with_ends(against), worth))
     headers = ("route", KNOWN[told["metric"]].short, "95% interval", f"less {baseline}", "95% interval", "")
     return [
-        f"Corrected by the judge: {told['labelled']} labelled and {told['unlabelled']} unlabelled questions",
+        f"Corrected: {told['labelled']} labelled and {told['unlabelled']} unlabelled questions",
         table(headers, rows),
     ]
 

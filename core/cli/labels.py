@@ -21,7 +21,7 @@ from core.evaluation import dataset, experiment_store
 from core.evaluation.judge import measure, source
 from core.evaluation.judge import record as records
 from core.evaluation.judge.record import JudgeRecord
-from core.evaluation.labels import desk, exchange, final, pool, suggest
+from core.evaluation.labels import desk, draw, exchange, final, pool, suggest
 from core.evaluation.spec import option
 from core.evaluation.templating import say
 from core.routes.registry import pick
@@ -128,6 +128,21 @@ def pool_(
     done = f"{under_way.finished} of {under_way.total} questions, from {len(under_way.routes)} routes"
     emit(document, f"{under_way.new} new passages for {done}")
     return ended(under_way)
+
+
+@command("draw", labels_)
+def draw_(
+    name: str, routes: str | None = ROUTES, seed: int = option(1, "Another seed draws another order.")
+) -> None:
+    """Draw the order in which to label the questions of a pool, and store the chance of each with the set.
+
+    Questions at which labels can move the routes' difference far come early more often. Label them in this
+    order and stop anywhere: `eval --labels SET` counts each by its chance, so that the difference and the
+    verdict are about all questions, with a narrower interval than the same number drawn evenly.
+    """
+    names = tuple(route.name for route in pick(routes)) if routes else ()
+    order = draw.draw(open_store(), name, names, seed)
+    emit({"set": name, "order": order}, f"Drew the order of {len(order)} questions; Label shows them in it")
 
 
 @command("suggest", labels_)

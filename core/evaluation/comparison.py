@@ -87,11 +87,7 @@ def from_summary(
 
 
 def _ends(n: int, delta: float, sd: float, level: float) -> Interval:
-    from scipy.special import stdtrit
-
-    centre = n * delta / (n + 2)
-    squares = (n - 1) * sd**2 + n * (delta - centre) ** 2 + (1 + centre) ** 2 + (1 - centre) ** 2
-    half = float(stdtrit(n + 1, (1 + level) / 2)) * sqrt(squares / (n + 1) / (n + 2))
+    centre, half = statistics.centre_and_half(n, delta, sd, level=level)
     return max(-1.0, centre - half), min(1.0, centre + half)
 
 

@@ -105,11 +105,22 @@ class Generated:
 
 
 @dataclass(frozen=True, slots=True)
+class Drawn:
+    """A question's place in the random order in which a set is labelled (see core.evaluation.labels.draw)."""
+
+    # its chance to be among the first is proportional to this
+    size: float
+    # the largest is labelled first
+    key: float
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """One question as asked, with its author's knowledge of it. `answers` are all gold answers, any of which
     is right; `answer` is what the author wrote first, which may be a remark. `answerable`: whether the
     documents answer it, None if that is unknown. `complaints` are people's reports: a question with a
-    complaint is a regression test. `generated` is set if a model wrote it.
+    complaint is a regression test. `generated` is set if a model wrote it, `drawn` if the order of labelling
+    is random.
     """
 
     id: str
@@ -122,6 +133,7 @@ class Question:
     answerable: bool | None = None
     complaints: tuple[Complaint, ...] = ()
     generated: Generated | None = None
+    drawn: Drawn | None = None
 
     @property
     def dropped(self) -> bool:
@@ -166,6 +178,10 @@ class LabelledSet:
     def labelled(self, question_id: str) -> bool:
         """Return whether some passage is relevant, so that finding it can be measured."""
         return max(self.qrels.get(question_id, {}).values(), default=0) >= self.relevant_from
+
+    def touched(self, question_id: str) -> bool:
+        """Return whether some passage is judged."""
+        return bool(self.qrels.get(question_id) or self.places.get(question_id))
 
     def relevant(self, question_id: str) -> list[str]:
         """Return the ids of the relevant passages."""

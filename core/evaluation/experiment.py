@@ -25,6 +25,7 @@ from core.evaluation.answers import TOLD_BY, Executed, measured
 from core.evaluation.counting import document_of
 from core.evaluation.diff.questions import record
 from core.evaluation.experiment_store import FIGURES, RUNS, opened, write_labelled
+from core.evaluation.judge.correction import with_corrected
 from core.evaluation.outcome import Journal, Outcomes
 from core.evaluation.runner import Ended, Plan, spread
 from core.evaluation.spec import Spec
@@ -247,6 +248,8 @@ def perform(
     }
     for name, file in _files(plan).items():
         figures["routes"][name]["source"] = {"file": file.path.name, "sha256": file.sha256}
+    if any(question.drawn for question in drawn.questions):
+        figures = with_corrected(figures, drawn, outcomes)
     if out is not None:
         report.write(out, figures, drawn, outcomes)
     return figures, drawn, outcomes

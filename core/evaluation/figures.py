@@ -124,6 +124,8 @@ class CorrectedFigures(BaseModel):
     unlabelled: Count
     # of the judge on passages that people labelled; None if it is not known
     auc: FiniteNumber | None = None
+    # whether the labelled questions were drawn with known chances
+    drawn: bool = False
     pairs: tuple[CorrectedPair, ...] = ()
 
 

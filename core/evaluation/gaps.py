@@ -22,7 +22,7 @@ import numpy as np
 from core.backends.prompting import citations
 from core.domain.errors import BadInput, Cancelled
 from core.evaluation import runner
-from core.evaluation.judge.measure import auc
+from core.evaluation.statistics import auc
 from core.steps import Memo, Steps
 from core.steps.trace import Trace
 

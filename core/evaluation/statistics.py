@@ -104,6 +104,19 @@ def mean_intervals(table: Table, low: float, high: float, level: float) -> Table
     return ends
 
 
+def centre_and_half(
+    n: int, mean: float, sd: float, low: float = -1.0, high: float = 1.0, level: float = LEVEL
+) -> tuple[float, float]:
+    """Return the middle of the t+1 interval (see mean_interval) and half its width, from `n` values between
+    `low` and `high` with this mean and standard deviation.
+    """
+    from scipy.special import stdtrit
+
+    centre = (n * mean + low + high) / (n + 2)
+    squares = (n - 1) * sd**2 + n * (mean - centre) ** 2 + (low - centre) ** 2 + (high - centre) ** 2
+    return centre, float(stdtrit(n + 1, (1 + level) / 2)) * sqrt(squares / (n + 1) / (n + 2))
+
+
 def sign_flip_p(differences: Sequence[float]) -> float:
     """Return the exact two-sided p of Fisher's randomisation test of paired differences (Fisher 1935).
 
@@ -446,3 +459,10 @@ def kappa(
     ends = bootstrap((np.arange(count),), of, rng=SEED, **how).confidence_interval
     low, high = float(ends.low), float(ends.high)
     return Kappa(value, (low, high) if np.isfinite((low, high)).all() else None)
+
+
+def auc(scores: Sequence[float], positive: Sequence[bool]) -> float | None:
+    """Return the area under the ROC curve; None unless both kinds occur."""
+    from sklearn.metrics import roc_auc_score
+
+    return float(roc_auc_score(positive, scores)) if len(set(positive)) == 2 else None

@@ -153,7 +153,8 @@ def _rows(look: Look) -> list[dict[str, Any]]:
         if judge and look.metric in judge["orders"]:
             ends = text.ends_of(judge, route, look.metric)
             ranged[_ranged(look.metric)] = "" if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}"
-        if look.metric == HEADLINE and (one := row.get("corrected")):
+        if look.metric == HEADLINE and (look.figures.get("corrected") or {}).get("pairs"):
+            one = row["corrected"]
             interval = between(*one["ci95"])
             ranged[f"{first}, corrected"] = f"{number(one['mean'])} [{interval}]: {one['equal_to']} labels"
         made.append(

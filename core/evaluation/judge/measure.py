@@ -19,7 +19,7 @@ from core.domain.types import Passage
 from core.evaluation import calibration
 from core.evaluation.judge import record as records
 from core.evaluation.judge.record import Bounds, JudgeRecord, Negatives, Part
-from core.evaluation.statistics import kappa
+from core.evaluation.statistics import auc, kappa
 from core.steps import Memo, Steps
 from core.steps.trace import Trace
 
@@ -308,10 +308,3 @@ def asked(query: Query) -> str:
     """Return a question as the judge is shown it: after its turns, without which a follow-up says nothing."""
     said = "\n".join(f"{turn.role}: {turn.text}" for turn in query.history[-6:])
     return f"{query.text}\n(asked after this conversation:\n{said})" if said else query.text
-
-
-def auc(scores: Sequence[float], positive: Sequence[bool]) -> float | None:
-    """Return the area under the ROC curve; None unless both kinds occur."""
-    from sklearn.metrics import roc_auc_score
-
-    return float(roc_auc_score(positive, scores)) if len(set(positive)) == 2 else None

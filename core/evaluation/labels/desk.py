@@ -16,7 +16,7 @@ from core.domain import people
 from core.domain.conversation import turns
 from core.domain.errors import BadInput, NotAllowed
 from core.domain.types import Query
-from core.evaluation.dataset import Complaint, Generated, Question
+from core.evaluation.dataset import Complaint, Drawn, Generated, Question
 from core.store import Store
 from core.store.labels import (
     GRADES,
@@ -72,6 +72,12 @@ class Desk:
     def pairs(self) -> tuple[Pair, ...]:
         """Return every passage of the pool with its question, in the order of the questions."""
         return tuple((id, passage) for id in self.asked for passage in self.pool.get(id, {}))
+
+    @cached_property
+    def drawn(self) -> tuple[str, ...]:
+        """Return the questions whose order of labelling was drawn, in that order."""
+        places = {one.id: one.drawn.key for one in self.questions if one.drawn}
+        return tuple(sorted(places, key=lambda id: -places[id]))
 
     def by(self, annotator: str) -> dict[Pair, Judgement]:
         """Return an annotator's current judgements, without adjudications."""
@@ -134,13 +140,14 @@ def stored_question(id: str, document: Mapping[str, Any]) -> Question:
     """Return a question from its `document`. Raises BadInput if it is damaged."""
     where = f"question {short(id)}"
     known = {key: document.get(key) for key in ("mode", "split", "answer", "sql", "answerable")}
-    made = document.get("generated")
+    made, drawn = document.get("generated"), document.get("drawn")
     return Question(
         id,
         Query(document["text"], turns(document["history"], where)),
         answers=tuple(document["answers"]),
         complaints=tuple(Complaint(**one) for one in document.get("complaints", ())),
         generated=Generated.read(made, where) if made else None,
+        drawn=Drawn(**drawn) if drawn else None,
         **known,
     )
 

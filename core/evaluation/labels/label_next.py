@@ -287,8 +287,11 @@ def order_for(
     annotator: always the same for one person, another for the next, and without a trace of route or rank.
 
     The questions `first` come before the others, in that order, and in them passages that nobody judged yet.
-    With `most`, that many passages on which the routes differ most come before all others, instead.
+    With `most`, that many passages on which the routes differ most come before all others, instead. Drawn
+    questions come in their drawn order.
     """
+    if desk.drawn:
+        first, most = desk.drawn, None
     if most is not None:
         wanted = frozenset(contest(desk).order()[:most])
         whole = order_for(desk, annotator)

@@ -10,7 +10,7 @@ from functools import partial
 from math import inf
 from typing import Any, Literal
 
-from core.analysis.metrics import titled
+from core.analysis.metrics import HEADLINE, titled
 from core.analysis.timeline import NEEDED
 from core.domain.errors import BadInput
 from core.domain.format import between, milliseconds, number
@@ -259,6 +259,11 @@ def decide(measured: Measured, criteria: Criteria) -> Decision:
         raise BadInput(
             f"metric {criteria.metric!r} was not measured; there are: {', '.join(measured.metrics())}"
         )
+    if measured.drawn and not measured.corrected(criteria.metric):
+        raise BadInput(
+            f"labelled questions were drawn with known chances, for which only {HEADLINE} is corrected: "
+            f"decide by that, not by {criteria.metric}"
+        )
     lost = measured.losses(criteria.metric)
     measured = measured.timed(criteria)
     candidates = tuple(candidate(measured, route, criteria, lost) for route in measured.routes)
@@ -291,10 +296,7 @@ def _verdict(measured: Measured, criteria: Criteria, candidates: Sequence[Candid
         if measured.evaluation is not None:
             known = verdict.measured_cost(measured.evaluation.outcomes, one.route)
             cost = Cost(spent, one.calls, one.p50_ms, known.steps, {} if measured.untimed else known.times)
-        mean = one.mean
-        if corrected and (estimate := measured.figures.routes[one.route].corrected):
-            mean = estimate.mean
-        options.append(Option(one.route, mean, measured.counted(one.route, metric), one.state, cost))
+        options.append(Option(one.route, one.mean, measured.counted(one.route, metric), one.state, cost))
     rules: dict[str, Any] = {
         "margin": criteria.margin,
         "min_questions": criteria.min_questions,
@@ -302,7 +304,7 @@ def _verdict(measured: Measured, criteria: Criteria, candidates: Sequence[Candid
         "named": measured.title,
     }
     pairs = {names: one.difference for names, one in corrected.items()}
-    if (values := measured.values(metric)) is not None:
+    if (values := measured.values(metric)) is not None and not measured.drawn:
         found = verdict.by_values(options, values, pairs, **rules)
     else:
         found = verdict.decide(options, partial(_from_figures, measured, metric, pairs), **rules)
@@ -310,11 +312,7 @@ def _verdict(measured: Measured, criteria: Criteria, candidates: Sequence[Candid
     worth = [corrected[best, one.other] for one in found.pairs if best and (best, one.other) in corrected]
     if not worth:
         return found
-    text = (
-        "A model's grades count too, corrected by people's labels: equivalent to "
-        f"{worth[0].equal_to:.0f} labels; people gave {worth[0].labels:.0f}. "
-        "This holds if the labelled questions are a random part of all."
-    )
+    text = say("verdict.corrected", measured.figures.corrected, worth[0])
     return replace(found, reasons=(*found.reasons, Reason("corrected", text, best, worth[0].other)))
 
 

@@ -18,7 +18,7 @@ from core.evaluation import comparison, costs, experiment_store, scoring
 from core.evaluation.comparison import EVERY, Difference, Equal
 from core.evaluation.costs import spent
 from core.evaluation.experiment_store import FIGURES, LABELLED, Evaluation
-from core.evaluation.figures import BaselineDifference, CorrectedPair, Figures, Means, read
+from core.evaluation.figures import BaselineDifference, CorrectedMean, CorrectedPair, Figures, Means, read
 from core.evaluation.release.criteria import DERIVABLE, Criteria
 
 if TYPE_CHECKING:
@@ -158,12 +158,14 @@ class Measured:
         return tuple(name for name in known if name not in KNOWN or KNOWN[name].more_is_better)
 
     def mean(self, route: str, metric: str) -> float | None:
-        """Return the mean of a metric over the questions that have a value, or None without any."""
-        return self._block(route, metric).mean(metric)
+        """Return the mean of a metric, the corrected one if there is one, or None without a value."""
+        known = self._corrected_mean(route, metric)
+        return known.mean if known else self._block(route, metric).mean(metric)
 
     def ends(self, route: str, metric: str) -> tuple[float, float] | None:
         """Return the 95% interval of that mean."""
-        return self._block(route, metric).ends(metric)
+        known = self._corrected_mean(route, metric)
+        return known.ci95 if known else self._block(route, metric).ends(metric)
 
     def counted(self, route: str, metric: str) -> int:
         """Return the number of questions that the mean is over."""
@@ -226,14 +228,24 @@ class Measured:
     def corrected(self, metric: str) -> dict[tuple[str, str], CorrectedPair]:
         """Return the corrected difference of each two routes; {} if no judge graded, or another metric."""
         found = self.figures.corrected
-        if found is None or found.metric != metric or not found.unlabelled:
-            return {}
-        return {(one.route, one.other): one for one in found.pairs}
+        return {(p.route, p.other): p for p in found.pairs} if found and found.metric == metric else {}
+
+    def _corrected_mean(self, route: str, metric: str) -> CorrectedMean | None:
+        found = self.figures.corrected
+        used = found is not None and found.metric == metric and found.pairs
+        return self.figures.routes[route].corrected if used else None
+
+    @property
+    def drawn(self) -> bool:
+        """Return whether questions were drawn with chances that only corrected figures consider."""
+        return self.figures.corrected is not None and self.figures.corrected.drawn
 
     def losses(self, metric: str) -> tuple[Difference, ...] | None:
         """Compare every route with the baseline in every kind of question; None if neither the questions'
-        values nor figures by kind are known.
+        values nor figures by kind are known, or the questions were drawn.
         """
+        if self.drawn:
+            return None
         values = self.values(metric)
         if values is not None:
             return comparison.losses(values, self.kinds(), self.baseline)

@@ -1,45 +1,48 @@
-"""Corrected means: the arithmetic of PPI++, against its published formula and simulations of known truth."""
+"""Corrected means: PPI++ and the weights of drawn questions, against published formulas and the truth."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.evaluation.judge.filling import corrected
+from core.evaluation.judge.correction import corrected
 from core.evaluation.statistics import mean_interval
 
 VALUES = st.lists(st.floats(0, 1), min_size=3, max_size=30)
 
 
 def test_the_weight_is_that_of_the_paper_for_many_labels():
-    """PPI++, section 6: weight = cov(Y, f) / ((1 + n / N) var f)."""
+    """PPI++, section 6: cov(Y, f) / ((1 + n / N) var f), for the judge's mean elsewhere, N questions."""
     draw = np.random.default_rng(1)
     truth = draw.random(5000)
     judge = np.clip(truth + draw.normal(0, 0.3, 5000), 0, 1)
     n = 2500
-    found = corrected(truth[:n], judge[:n], judge[n:])
+    found = corrected(truth[:n], judge[:n], judge)
     published = np.cov(truth[:n], judge[:n])[0, 1] / ((1 + n / 2500) * np.var(judge))
-    assert found.weight == pytest.approx(published, abs=0.02)
-    mean = truth[:n].mean() + found.weight * (judge[n:].mean() - judge[:n].mean())
-    assert found.mean == pytest.approx(mean)
+    assert found.weight * 2500 / 5000 == pytest.approx(published, abs=0.02)
+    mean = truth[:n].mean() + published * (judge[n:].mean() - judge[:n].mean())
+    assert found.mean == pytest.approx(mean, abs=1e-4)
     assert found.equal_to > 1.2 * n, "a good judge saves labels"
     assert corrected([], [], [1.0, 0.0]) is None
 
 
+def test_weights_are_those_of_horvitz_and_thompson():
+    """Three of six questions, drawn with chances 1, 1/2 and 1/4: (.9 / 1 - .2 / .5 + .1 / .25) / 6."""
+    people, chances = [0.9, -0.2, 0.1], np.array([1, 1 / 2, 1 / 4])
+    found = corrected(people, [0.0] * 3, [], 3 / (6 * chances), paired=True)
+    assert found.mean == pytest.approx(0.15)
+
+
 @given(VALUES, VALUES)
-def test_it_is_never_wider_than_labels_alone_and_never_claims_fewer_labels(people, unlabelled):
-    found = corrected(people, people[::-1], unlabelled)
+def test_it_is_never_wider_than_labels_alone_and_never_claims_fewer_labels(people, others):
+    found = corrected(people, people[::-1], [*people, *others])
     low, high = mean_interval(people)
     assert found.ci95[1] - found.ci95[0] <= high - low + 1e-9
     assert found.equal_to >= found.labels == len(people)
     assert 0 <= found.weight <= 1
-
-
-@given(VALUES)
-def test_without_unlabelled_questions_it_is_the_interval_of_the_labels(people):
-    found = corrected(people, people, [])
-    assert found.ci95 == pytest.approx(mean_interval(people))
-    assert (found.weight, found.equal_to) == (0.0, len(people))
+    alone = corrected(people, people, [])
+    assert alone.ci95 == pytest.approx(mean_interval(people))
+    assert (alone.weight, alone.equal_to) == (0.0, len(people))
 
 
 @pytest.mark.parametrize("agrees", [0.0, 0.5, 0.9])
@@ -52,6 +55,6 @@ def test_the_interval_covers_the_truth_however_bad_the_judge_is(agrees, kind, me
     for _ in range(1000):
         truth = (draw.random(labels + others) < mean).astype(float)
         judge = np.where(draw.random(len(truth)) < agrees, truth, 0.7 * draw.permutation(truth) + 0.2)
-        low, high = corrected(truth[:labels], judge[:labels], judge[labels:]).ci95
+        low, high = corrected(truth[:labels], judge[:labels], judge).ci95
         covered += low <= mean <= high
     assert covered >= 930

@@ -14,6 +14,7 @@ from core.domain.settings import Settings
 from core.engine import engine as engine_module
 from core.evaluation import experiment_store, leaderboard, sets
 from core.evaluation.labels import desk as desks
+from core.evaluation.labels import label_next
 from core.store import Store
 from core.store.labels import Judgement, Pooled
 from tests.fakes import FakeEngine, ScriptedLLM
@@ -134,16 +135,25 @@ def test_other_guidelines_and_other_questions_give_no_range(engine, call, tmp_pa
     assert (code, "ranges need a label set (--labels NAME)" in err) == (0, True)
 
 
-@pytest.mark.parametrize("judge", [right, blind, {"Yes": 1.0}, {"Maybe": 1.0}])
-def test_means_over_labelled_and_unlabelled_questions_are_corrected(engine, call, tmp_path, judge):
+ARGS = ("eval", "tiny", "--labels", "half", "--split", "all", "--routes", "bm25,dense")
+
+
+def graded(engine, asked, *grades):
+    """The own passage of each question, and the next one, with these grades."""
+    ids, corpus = passages(engine.corpus("tiny")), engine.corpus("tiny")
+    for n in asked:
+        for at, grade in enumerate(grades):
+            id = ids[(n + at) % len(QUESTIONS)]
+            desks.add_to_pool(engine.store, "half", {f"q{n:02}": [Pooled(corpus.by_ids([id])[id])]})
+            desks.judge(engine.store, "half", Judgement(f"q{n:02}", id, "Ann", "person", "grade", grade))
+
+
+@pytest.mark.parametrize("judge", [right, blind])
+def test_means_over_labelled_and_unlabelled_questions_are_corrected(engine, call, judge):
     engine.fake_llm.replies = {"judge": judge}
     desks.create(engine.store, "half", "tiny", QUESTIONS)
-    ids, corpus = passages(engine.corpus("tiny")), engine.corpus("tiny")
-    for n in range(0, 20):
-        desks.add_to_pool(engine.store, "half", {f"q{n:02}": [Pooled(corpus.by_ids([ids[n]])[ids[n]])]})
-        desks.judge(engine.store, "half", Judgement(f"q{n:02}", ids[n], "Ann", "person", "grade", 3))
-    args = ("eval", "tiny", "--labels", "half", "--split", "all", "--routes", "bm25,dense", "--judge")
-    code, out, err = call(*args, "--json")
+    graded(engine, range(20), 3, 0)
+    code, out, err = call(*ARGS, "--judge", "--json")
     assert code == 0, err
     figures = json.loads(out)
     assert (figures["corrected"]["labelled"], figures["corrected"]["unlabelled"]) == (20, 20)
@@ -159,7 +169,62 @@ def test_means_over_labelled_and_unlabelled_questions_are_corrected(engine, call
     assert one["mean"] == pytest.approx(-other["mean"])
     assert one["ci95"] == pytest.approx([-end for end in reversed(other["ci95"])])
     assert "if the labelled questions are a random part" in err
-    assert "equivalent to" in call(*args)[1]
+    assert "equivalent to" in call(*ARGS, "--judge")[1]
+
+
+@pytest.mark.parametrize(
+    ("judge", "asked", "grades", "why"),
+    [
+        ({"Yes": 1.0}, 20, (3, 0), "the same grade"),
+        ({"Maybe": 1.0}, 20, (3, 0), "graded 0 of"),
+        (right, 10, (3, 0), "10 labelled questions are too few"),
+        (right, 20, (3,), "all of one kind"),
+    ],
+)
+def test_a_judge_that_says_nothing_corrects_nothing_and_claims_nothing(
+    engine, call, judge, asked, grades, why
+):
+    engine.fake_llm.replies = {"judge": judge}
+    desks.create(engine.store, "half", "tiny", QUESTIONS)
+    graded(engine, range(asked), *grades)
+    code, out, err = call(*ARGS, "--judge", "--json")
+    figures = json.loads(out)
+    assert (code, figures["corrected"]["pairs"]) == (0, [])
+    assert [line for line in err.splitlines() if "the judge corrects nothing" in line and why in line]
+    one = figures["routes"]["bm25"]
+    assert one["corrected"]["equal_to"] == one["corrected"]["labels"] == asked
+    assert one["corrected"]["mean"] == pytest.approx(one["ndcg@10"])
+    assert all(reason["id"] != "corrected" for reason in figures["decision"]["reasons"])
+    assert "equivalent to" not in call(*ARGS, "--judge")[1]
+
+
+def test_drawn_questions_count_by_their_chances(engine, call, tmp_path):
+    desks.create(engine.store, "half", "tiny", QUESTIONS)
+    assert call("labels", "draw", "half")[0] == 2, "nothing is in the pool"
+    call("labels", "pool", "half", "--routes", "bm25,dense")
+    code, out, err = call("labels", "draw", "half", "--json")
+    assert code == 0, err
+    desk = desks.load(engine.store, "half")
+    drawn = json.loads(out)["order"]
+    assert (sorted(drawn), desk.drawn) == (sorted(desk.asked), tuple(drawn))
+    shown = [id for id, _ in label_next.order_for(desk, "Ann", most=3)]
+    assert list(dict.fromkeys(shown)) == drawn, "also within some minutes"
+    graded(engine, [int(id[1:]) for id in (*drawn[:12], *drawn[20:22])], 3)
+    assert call("labels", "draw", "half")[0] == 2, "grades are there already"
+    code, out, err = call(*ARGS, "--json", "--keep", "drawn")
+    figures = json.loads(out)
+    told = figures["corrected"]
+    assert (code, told["labelled"], told["unlabelled"], told["drawn"]) == (0, 12, 28, True)
+    assert "2 questions labelled out of the drawn order count as unlabelled" in err
+    sizes = {one.id: one.drawn for one in desk.questions}
+    chances = {id: min(1, sizes[id].size / sizes[drawn[12]].key) for id in drawn[:12]}
+    bm25, dense = experiment_store.opened(tmp_path / "evaluations" / "drawn").values.values()
+    apart = {id: bm25[id]["ndcg@10"] - dense[id]["ndcg@10"] for id in chances}
+    expected = sum(apart[id] / chance for id, chance in chances.items()) / 40
+    one = next(pair for pair in told["pairs"] if pair["route"] == "bm25")
+    assert one["mean"] == pytest.approx(expected)
+    assert one["ci95"][0] <= one["mean"] <= one["ci95"][1]
+    assert (one["labels"], figures["decision"]["decision"]) == (12, "undecided")
 
 
 def test_a_judging_that_is_stopped_gives_no_range_and_goes_on_later(engine, call, monkeypatch):

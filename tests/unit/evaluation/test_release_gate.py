@@ -420,5 +420,11 @@ def test_a_judges_corrected_differences_decide_what_the_labels_alone_leave_open(
         assert "equivalent to 120 labels; people gave 30" in found.reasons[-1].text
     other = decide(of_evaluation(made), replace(OPEN, metric="recall@10")).verdict
     assert all(reason.id != "corrected" for reason in other.reasons)
-    nothing = evaluation(tmp_path / "none", ranks, more={"corrected": {**corrected, "unlabelled": 0}})
+    weak = evaluation(tmp_path / "weak", ranks, more={"corrected": {**corrected, "auc": 0.7}})
+    assert "saves next to no labels" in decide(of_evaluation(weak), OPEN).verdict.reasons[-1].text
+    nothing = evaluation(tmp_path / "none", ranks, more={"corrected": {**corrected, "pairs": []}})
     assert decide(of_evaluation(nothing), OPEN).verdict.decision == "undecided"
+    drawn = evaluation(tmp_path / "drawn", ranks, more={"corrected": {**corrected, "drawn": True}})
+    assert decide(of_evaluation(drawn), OPEN).verdict.chosen == "bm25"
+    with pytest.raises(BadInput):
+        decide(of_evaluation(drawn), replace(OPEN, metric="recall@10"))

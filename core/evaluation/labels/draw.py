@@ -1,0 +1,105 @@
+"""A random order in which to label questions, and the chance with which each was labelled.
+
+Questions at which labels can move the routes' difference far come early more often, as in active statistical
+inference (Zrnic & Candès 2024, arXiv 2403.03208). Each has a size s and the key s / u with u uniform in 0..1;
+whoever labels the n largest keys has drawn each of them with the chance min(1, s / t), t being the next key.
+Weights of one over the chance keep sums unbiased (Duffield, Lund & Thorup 2007, "Priority sampling for
+estimation of arbitrary subset sums"), wherever the labelling stops, unless the labels decide where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from core.domain import people
+from core.domain.errors import BadInput
+from core.evaluation.dataset import UNDECIDED, Drawn, LabelledSet
+from core.evaluation.labels import desk as desks
+from core.store import Store
+from core.store.labels import LabelStore
+
+TOP = 10
+DISCOUNTS = 1 / np.log2(np.arange(TOP) + 2)  # of DCG, by rank
+# the least size of a question, so that means of routes that are alike on it can be weighted, too
+FLOOR = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The questions that people labelled, as a random part of all."""
+
+    # all questions that could have been labelled, the labelled ones first
+    every: tuple[str, ...]
+    labelled: tuple[str, ...]
+    # of each question if it is labelled: one over its chance, scaled to a mean of about 1
+    weights: Mapping[str, float]
+    # whether the chances are known; if not, all are taken as equal
+    drawn: bool
+
+
+def draw(store: Store, name: str, routes: Collection[str] = (), seed: int = 1) -> tuple[str, ...]:
+    """Draw the order in which the questions of a set are to be labelled and store it with them; return their
+    ids in it. `routes`: those to be compared, by default all that filled the pool. Raises BadInput if the
+    pool holds no two of them, or something is graded already.
+    """
+    people.require("edit")
+    desk = desks.load(store, name)
+    found = {route for by in desk.pool.values() for one in by.values() for route, _ in one.found}
+    chosen = [route for route in (routes or sorted(found)) if route in found]
+    if len(chosen) < 2:
+        raise BadInput(f"the pool of {name} holds passages of {len(chosen)} routes to compare; it takes two")
+    if any(one.source != "model" for one in desk.current):
+        raise BadInput(f"passages of {name} are judged already: draw the questions of a set before that")
+    random, fresh = np.random.default_rng(seed), []
+    for question in desk.questions:
+        if question.answerable is False or question.mode in UNDECIDED:
+            continue
+        ranks = [(id, dict(one.found)) for id, one in desk.pool[question.id].items()]
+        lists = [
+            [id for _, id in sorted((at[route], id) for id, at in ranks if route in at)] for route in chosen
+        ]
+        size = max(FLOOR, *(largest_difference(*both) for both in combinations(lists, 2)))
+        fresh.append(replace(question, drawn=Drawn(size, size / random.uniform(1e-9, 1))))
+
+    def work(labels: LabelStore) -> None:
+        for question in fresh:
+            labels.keep_question(name, desks.document(question))
+
+    store.change_labels(work)
+    return desks.load(store, name).drawn
+
+
+def largest_difference(mine: Sequence[str], theirs: Sequence[str]) -> float:
+    """Return the largest difference of two rankings in nDCG@10 that any labels could show, 0 to 1.
+
+    If one passage set is relevant, it is the largest sum of differences of discounts over the best possible
+    DCG of as many; labels in grades are sums of such sets, one within another.
+    """
+    one, other = (dict(zip(ids[:TOP], DISCOUNTS, strict=False)) for ids in (mine, theirs))
+    apart = np.array([one.get(id, 0.0) - other.get(id, 0.0) for id in {**one, **other}] or [0.0])
+    found = 0.0
+    for signed in (apart, -apart):
+        best = np.sort(signed)[::-1][:TOP].clip(min=0)
+        found = max(found, float((best.cumsum() / DISCOUNTS[: len(best)].cumsum()).max()))
+    return min(1.0, found)
+
+
+def sample(labelled: LabelledSet, asked: Collection[str]) -> Sample:
+    """Return the labelled part of the questions that were `asked`. Of drawn questions only those before the
+    first unlabelled one are in it.
+    """
+    known = [one for one in labelled.questions if one.id in asked and one.answerable is not False]
+    drawn = [(one.drawn, one.id) for one in known if one.drawn]
+    if not drawn:
+        mine = [one.id for one in known if labelled.labelled(one.id)]
+        every = (*mine, *(one.id for one in known if not labelled.touched(one.id)))
+        return Sample(every, tuple(mine), dict.fromkeys(every, 1.0), False)
+    drawn.sort(key=lambda one: -one[0].key)
+    n = next((at for at, (_, id) in enumerate(drawn) if not labelled.touched(id)), len(drawn))
+    next_key = drawn[n][0].key if n < len(drawn) else 0.0
+    weights = {id: n / len(drawn) * max(1.0, next_key / place.size) for place, id in drawn}
+    return Sample(tuple(weights), tuple(weights)[:n], weights, True)
