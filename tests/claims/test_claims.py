@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bench import claims
+from bench import claims, judged
 from core.evaluation import statistics
 from core.evaluation.verdict import MARGIN, by_values
 
@@ -88,3 +88,15 @@ def test_three_tied_questions_ship_nothing():
 def test_two_samples_of_one_population_rarely_disagree():
     found = claims.disagreement(60, np.random.default_rng(4))
     assert max(found.values()) <= 0.05 + error(0.05, 60)
+
+
+@pytest.mark.parametrize("auc", [0.5, 0.9])
+def test_a_judge_and_drawn_questions_narrow_intervals_and_ship_no_worse_routes(auc):
+    rng = np.random.default_rng(8)
+    found = judged.draws(judged.synthetic(rng, 300), 40, auc, 100, rng)
+    for way, row in found.items():
+        assert row["ships wrongly"] <= 0.05 + error(0.05, 100), way
+        assert row["least covered"] >= 0.93 - error(0.93, 100), way
+    assert found["judge"]["widest of labels"] <= 1.02
+    assert found["drawn"]["of labels"] < 0.95
+    assert (found["judge"]["of labels"] < 0.95) == (auc > 0.5)

@@ -86,13 +86,30 @@ def test_the_pace_of_an_annotator_is_measured_without_pauses(engine, ready):
     assert label_next.seconds_a_grade(replace(desk, judgements=(*said, late)), "me") == 4.0
 
 
-def test_it_says_when_more_grades_would_hardly_change_the_best_route(visit, engine):
+def clear(engine):
     """BM25 shows the one relevant passage first, dense at rank 10; 30 questions of 3 passages."""
     asked = [Question(f"q{n}", Query(f"Question {n}?")) for n in range(30)]
     desks.create(engine.store, "clear", "tiny", asked)
     ranks = {"gold": (("bm25", 1), ("dense", 10)), "one": (("dense", 1),), "two": (("bm25", 10),)}
     pool = {one.id: [Pooled(Passage(id, "doc", "", id), at) for id, at in ranks.items()] for one in asked}
     desks.add_to_pool(engine.store, "clear", pool)
+    return asked
+
+
+def test_the_order_can_be_drawn_before_the_first_grade(visit, engine):
+    clear(engine)
+    app = visit("label.py", set="clear", minutes="15")
+    next(one for one in app.button if one.key == "label_draw").click().run()
+    assert not app.exception
+    drawn = desks.load(engine.store, "clear").drawn
+    assert address(app, "question") == drawn[0]
+    assert len(drawn) == 30
+    assert "come in the order that was drawn" in shown(app)
+    assert all(one.key != "label_draw" for one in app.button)
+
+
+def test_it_says_when_more_grades_would_hardly_change_the_best_route(visit, engine):
+    asked = clear(engine)
     opened = {"set": "clear", "minutes": "15", "annotator": "anna"}
     assert "You can stop" not in shown(visit("label.py", **opened))
     for one in asked[:28]:

@@ -8,6 +8,7 @@ import streamlit as st
 
 from core.domain.errors import RouteScopeError
 from core.evaluation.labels import desk as desks
+from core.evaluation.labels import draw as drawing
 from core.evaluation.labels import label_next
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.label_next import onward
@@ -21,7 +22,7 @@ from ui.app.routes import title
 from ui.components import tables
 from ui.components.complaint import who as annotator
 from ui.label import keys, model, sets
-from ui.label.desk import EFFORT, ORDER, SET, OpenSet, deciding, held, opened
+from ui.label.desk import EFFORT, ORDER, SET, OpenSet, attempt, deciding, held, opened
 from ui.label.passage import passage
 
 AT = "label_at"  # the (question, passage) that is shown
@@ -86,12 +87,23 @@ def _effort(now: OpenSet, who: str) -> None:
     efforts = {0: "All passages", **{minutes: f"{minutes} minutes" for minutes in (15, 30, 60)}}
     given: Any = {"on_change": st.session_state.pop, "args": (AT, None), "label_visibility": "collapsed"}
     minutes = choice("minutes", EFFORT, "Effort", efforts, segmented=True, **given)
+    if now.desk.drawn:
+        st.caption(
+            "Questions come in the order that was drawn, and Evaluate counts each by its chance. "
+            "Stop when your time is up, not because of the grades."
+        )
+    elif not now.desk.annotators():
+        note = "At random: questions at which labels can move the routes far apart come early more often"
+        drawn = st.button("Draw the order", key="label_draw", **account.needs("edit", help=note))
+        if drawn and attempt(lambda: drawing.draw(state.store(), now.desk.set.name)):
+            st.session_state.pop(AT, None)
+            st.rerun()
     if not (most := now.most(who)):
         return
-    mine, first = now.desk.by(who), now.order(who)[:most]
-    left = sum(pair not in mine for pair in first)
+    mine = now.desk.by(who)
+    left = sum(pair not in mine for pair in now.order(who)[:most])
     with st.container(horizontal=True, vertical_alignment="center"):
-        if now.settled() or not left:
+        if not left or (not now.desk.drawn and now.settled()):
             st.caption(
                 f"You can stop: more grades would hardly change which route is best ({left} left)."
                 if left
@@ -101,7 +113,8 @@ def _effort(now: OpenSet, who: str) -> None:
             st.page_link("evaluate.py", label="Evaluate routes on this set", query_params=query)
         else:
             pace = f"{left} left, {60 * minutes / most:.1f} s each"
-            st.caption(f"Passages on which routes differ most come first: {pace}.")
+            first = "" if now.desk.drawn else "Passages on which routes differ most come first: "
+            st.caption(f"{first}{pace}.")
         if (short := MIN_QUESTIONS - len(now.desk.pool)) > 0:
             st.caption(f"Shipping a route takes {MIN_QUESTIONS} questions, {short} more than here.")
 

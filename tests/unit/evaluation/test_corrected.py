@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.analysis.metrics import by_question
 from core.evaluation.judge.correction import corrected
+from core.evaluation.labels.draw import largest_difference
 from core.evaluation.statistics import mean_interval
 
 VALUES = st.lists(st.floats(0, 1), min_size=3, max_size=30)
@@ -58,3 +60,21 @@ def test_the_interval_covers_the_truth_however_bad_the_judge_is(agrees, kind, me
         low, high = corrected(truth[:labels], judge[:labels], judge).ci95
         covered += low <= mean <= high
     assert covered >= 930
+
+
+IDS = [f"d{n}" for n in range(14)]
+
+
+@given(st.permutations(IDS), st.permutations(IDS), st.lists(st.integers(0, 3), min_size=14, max_size=14))
+def test_no_labels_show_a_larger_difference_than_the_largest(mine, theirs, grades):
+    qrels = {"q": dict(zip(IDS, grades, strict=True))}
+    values = [
+        by_question(qrels, {"q": [(id, -at) for at, id in enumerate(ids[:10])]}, metrics=["ndcg@10"])["q"]
+        for ids in (mine, theirs)
+    ]
+    found = largest_difference(mine, theirs)
+    assert abs(values[0]["ndcg@10"] - values[1]["ndcg@10"]) <= found + 1e-9
+    assert found == pytest.approx(largest_difference(theirs, mine))
+    assert largest_difference(mine, mine) == 0
+    assert largest_difference(["a"], ["b"]) == 1
+    assert largest_difference(["a", "b"], ["b", "a"]) == pytest.approx(1 - 1 / np.log2(3))
