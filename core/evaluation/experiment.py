@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -22,6 +22,7 @@ from core.domain.types import AnswerStyle
 from core.engine.availability import missing, unprepared, why_not, without_model
 from core.evaluation import costs, dataset, report, runner, scoring, sets, summary
 from core.evaluation.answers import TOLD_BY, Executed, measured
+from core.evaluation.calibration import calibrated_on
 from core.evaluation.counting import document_of
 from core.evaluation.diff.questions import record
 from core.evaluation.experiment_store import FIGURES, RUNS, opened, write_labelled
@@ -65,13 +66,11 @@ def prepare(
     spec: Spec,
     found: dataset.Found | None = None,
     folder: Path | None = None,
-    *,
-    left_out: Callable[[str], Collection[str]] = lambda _name: (),
 ) -> Prepared:
     """Check `spec`; raises BadInput or Unavailable with what is wrong. The corpus must be indexed.
 
-    `found` are its questions where they were read before; `folder` is where the corpus' documents are.
-    `left_out` gives the ids of questions of a set that are not to be asked.
+    `found` are its questions where they were read before; `folder` is where the corpus' documents are. An
+    audit does not ask the questions on which a threshold of its routes was chosen.
     """
     for run in spec.runs:
         own, _, file = run.partition("=")
@@ -86,7 +85,9 @@ def prepare(
     baseline = summary.check_baseline(spec.baseline, names)
     corpus = engine.corpus(spec.corpus)
     labelled, said = _questions(engine, spec, found, folder)
-    if unasked := set(left_out(labelled.name)) & {question.id for question in labelled.questions}:
+    decisions = {one for route in pick(list(spec.audit)) for one in route.decides} if spec.audit else set()
+    chosen_on = calibrated_on(engine, decisions, labelled.name)
+    if unasked := chosen_on & {question.id for question in labelled.questions}:
         others = tuple(question for question in labelled.questions if question.id not in unasked)
         labelled = replace(labelled, questions=others)
         said.append(f"{len(unasked)} questions are left out: a threshold in use was chosen on them")

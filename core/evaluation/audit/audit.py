@@ -19,7 +19,6 @@ from core.engine.availability import missing, why_not
 from core.evaluation import experiment
 from core.evaluation.audit import decisions
 from core.evaluation.audit.decisions import BASELINE, BASELINES, Case, fires, loops, own, turned_in, turning
-from core.evaluation.calibration import calibrated_on
 from core.evaluation.comparison import ByRoute
 from core.evaluation.dataset import Found
 from core.evaluation.experiment import Prepared
@@ -46,11 +45,6 @@ def prepare(engine: Engine, spec: Spec, found: Found | None = None, folder: Path
         route = pick([name])[0]
         return why_not(route, gaps, route.settle(spec.parameters.get(name, {}))) or ""
 
-    def calibrated(of: str) -> frozenset[str]:
-        """Return the questions of a set that thresholds of the audited routes were chosen on."""
-        decisions = {decision for route in pick(names) for decision in route.decides}
-        return calibrated_on(engine, decisions, of)
-
     said: list[str] = []
     names = [route.name for route in pick(list(spec.audit))] if spec.audit else []
     if not names:
@@ -70,7 +64,7 @@ def prepare(engine: Engine, spec: Spec, found: Found | None = None, folder: Path
     if spec.answers and by_model and Need.LLM in gaps:
         raise Unavailable(f"answers cannot be written by a model: {gaps[Need.LLM]}; give --answer-by extract")
     whole = replace(spec, routes=tuple(asked), baseline=baseline, audit=tuple(names))
-    ready = experiment.prepare(engine, whole, found, folder, left_out=calibrated)
+    ready = experiment.prepare(engine, whole, found, folder)
     drawn = ready.labelled
     if not any(drawn.labelled(q.id) or q.answers or q.answerable is False for q in drawn.questions):
         few = f"none of the {len(drawn.questions)} questions drawn"

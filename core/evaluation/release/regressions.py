@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from core.domain.errors import BadInput, RouteScopeError
-from core.domain.ranked import Ids
 from core.domain.types import AnswerStyle
 from core.evaluation import experiment_store
 from core.evaluation.answers import Given, correct
@@ -178,11 +177,10 @@ def ask(
     Unavailable if the route cannot run. If `ended` stops it, questions that were not asked count as
     undetermined.
     """
-    from core.engine.request import Request
     from core.evaluation.labels import desk as desks
     from core.evaluation.labels.final import final, tie
     from core.evaluation.labels.pool import store_of
-    from core.evaluation.runner import outcomes_of
+    from core.evaluation.runner import Plan, run
 
     store = store_of(engine)
     desk = desks.load(store, name)
@@ -197,19 +195,10 @@ def ask(
         ) from None
     tied = tie(desk, final(desk), opened)
     labelled = LabelledSet(desk.set.name, desk.questions, tied.qrels, desk.set.relevant_from)
-    results: list[Regression] = []
-    ids = Ids()
-    for question in labelled.questions:
-        outcome = None
-        if not ended():
-            asked = Request(question.query, over, (route,), {route: dict(parameters)}, stored=False)
-            if style is not None:
-                asked = replace(asked, answers="all", style=style)
-            run = engine.ask(asked)
-            outcome = outcomes_of(run, question, labelled, ids, kept=False)[route]
-        results.append(checked(question, outcome, labelled, depth))
-        progress(len(results), len(labelled.questions))
-    return Regressions(name, route, depth, tuple(results))
+    plan = Plan(over, (route,), {route: dict(parameters)}, style=style)
+    outcomes, _ = run(engine, labelled, plan, progress=progress, ended=ended)
+    found = [(question, outcomes.get(question.id, {}).get(route)) for question in labelled.questions]
+    return Regressions(name, route, depth, tuple(checked(*one, labelled, depth) for one in found))
 
 
 def checked(

@@ -198,7 +198,7 @@ def test_a_set_is_asked_now_with_the_route_to_ship(main_evaluation, engine):
     assert {row.why for row in stopped.results} == {"it was not asked"}
     seen = []
     regressions.ask(engine, kept.set, "bm25", {}, progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(1, 2), (2, 2)]
+    assert seen[-1] == (2, 2)
 
 
 def test_a_decision_is_given_the_regressions_of_the_route_it_ships(main_evaluation, engine):
