@@ -156,12 +156,14 @@ def ask(
     """Return the finished run of a request; None if it was stopped before its end."""
     job = engine.start(request)
     with suppress(KeyboardInterrupt):
-        while not ended():
+        while True:
             with suppress(TimeoutError):
                 found = job.wait(LOOK_S)
                 for warning in job.warnings:
                     warn(warning)
                 return found
+            if ended():
+                break
     job.cancel()
     return None
 

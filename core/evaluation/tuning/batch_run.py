@@ -69,7 +69,7 @@ class BatchRun(BackgroundJob):
         for question in self.labelled.questions:
             request = replace(plan.request(question.query), models=self._models)
             run = None if self._cancel.is_set() else ask(self._engine, request, self._cancel.is_set)
-            if run is None:
+            if run is None or self._cancel.is_set():  # asked for while it was begun
                 break
             found = self.results[question.id] = {}
             for result in run.results:
