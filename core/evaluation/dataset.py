@@ -120,7 +120,7 @@ class Question:
     is right; `answer` is what the author wrote first, which may be a remark. `answerable`: whether the
     documents answer it, None if that is unknown. `complaints` are people's reports: a question with a
     complaint is a regression test. `generated` is set if a model wrote it, `drawn` if the order of labelling
-    is random.
+    is random. `count`: how often it was asked.
     """
 
     id: str
@@ -134,6 +134,7 @@ class Question:
     complaints: tuple[Complaint, ...] = ()
     generated: Generated | None = None
     drawn: Drawn | None = None
+    count: int = 1
 
     @property
     def dropped(self) -> bool:

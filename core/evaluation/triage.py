@@ -6,43 +6,82 @@ Source of the measure: Webber, Moffat & Zobel 2010, "A Similarity Measure for In
 
 from __future__ import annotations
 
+import hashlib
 import threading
+import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
+from math import inf
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from core.analysis.rank_overlap import rbo
+from core.domain import people
+from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import Cancelled
 from core.domain.rank_changes import ranks
 from core.domain.relevance import is_unmatched
-from core.domain.types import Query
+from core.domain.types import Passage, Query, Run
 from core.engine.imported import imported, question
 from core.evaluation import runner
 from core.evaluation.calibration import NO_LOOK_UP
 from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.experiment import conditions_of
+from core.evaluation.finding import Finding
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels import pool
 from core.evaluation.labels.desk import MAX_QUESTION
 from core.evaluation.labels.pool import id_of
-from core.evaluation.labels.run_labels import negative
+from core.evaluation.labels.run_labels import complaint_sets, negative
+from core.evaluation.labels.settled import SHOWN, beyond_shown
+from core.evaluation.outcome import Journal, Outcome
 from core.steps import Memo, Steps
 from core.steps.trace import Trace
+from core.store.codec import dumps, to_bytes
+from core.store.labels import LabelSet, LabelStore, Pooled, now
 from core.store.trace_sources.values import FEEDBACK
 
 if TYPE_CHECKING:
     from core.corpus.corpus import Corpus
     from core.engine.engine import Engine
+    from core.store import Store
     from core.store.traces_in import ForeignTrace
 
 TOP = 10  # passages of a ranking that are compared
 PERSISTENCE = 0.9  # the first 10 ranks then decide 86% of the overlap
 LEAST = 20  # questions; the order of fewer says little about traffic
+STORED = 10_000  # traces of a store that are read
 EQUAL = 1e-9  # a smaller disagreement is rounding
 SESSION = ("session.id", "langfuse.session.id")
 USER = ("user.id", "langfuse.user.id", "enduser.id")
 Progress = Callable[[str, int, int], None]  # (what is done, how many, of how many)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A request that another program answered: `runs` have the passages it showed; none if its trace has
+    none. `complained`: whether a score or a person called the answer bad.
+    """
+
+    text: str
+    runs: Sequence[Run]
+    complained: bool = False
+    user: str = ""
+    session: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The most that a replay may use; None for no limit. What is under way when it is used up is finished,
+    except in the case of `seconds`.
+    """
+
+    questions: int | None = None
+    tokens: int | None = None
+    seconds: float | None = None
 
 
 @dataclass(slots=True)
@@ -53,6 +92,7 @@ class TrafficQuestion:
     count: int = 0
     complaints: int = 0
     shown: list[list[str]] = field(default_factory=list)
+    passages: dict[str, Passage] = field(default_factory=dict)  # those shown, by id
 
     def compare(self, found: Mapping[str, list[str]]) -> dict[str, Any]:
         """Compare the rankings `found` by each route with those shown, and with each other, as JSON values.
@@ -93,36 +133,56 @@ def similarity(one: Sequence[str], other: Sequence[str]) -> float:
     return 1.0 if one == other else rbo(one, other, PERSISTENCE)
 
 
+def of_traces(traces: Sequence[ForeignTrace], corpus: Corpus) -> Iterator[Recorded]:
+    """Yield the requests of traces that are not stored, their passages matched to `corpus`."""
+    for trace in traces:
+        said = [one for span in trace.spans for one in span.attributes.get(FEEDBACK) or ()]
+        user, session = (next((v for s in trace.spans if (v := s.text(*n))), "") for n in (USER, SESSION))
+        runs = imported([trace], corpus, SHOWN).runs
+        yield Recorded(question(trace), runs, any(map(negative, said)), user, session)
+
+
+def of_store(store: Store, corpus: str) -> Iterator[Recorded]:
+    """Yield the requests of a corpus that `import` stored, the newest `STORED`."""
+    asked = (known for desk in complaint_sets(store, corpus) for known in desk.questions)
+    complained = {one.run for known in asked for one in known.complaints}
+    for id in store.ids(corpus=corpus, source="trace")[:STORED]:
+        run = store.load(id)
+        yield Recorded(run.query.text, [run], id in complained, session=run.settings.get("conversation", ""))
+
+
 def read_traffic(
-    traces: Sequence[ForeignTrace], corpus: Corpus, progress: Progress = lambda _what, _done, _of: None
+    recorded: Iterable[Recorded], corpus: Corpus, progress: Progress = lambda _what, _done, _of: None
 ) -> tuple[list[TrafficQuestion], list[str]]:
-    """Return the different questions of traces with the passages shown, matched to `corpus`, and warnings."""
+    """Return the different questions of traffic with the passages shown, the most frequent first, and
+    warnings.
+    """
     found: dict[str, TrafficQuestion] = {}
     counted: Counter[str] = Counter()
-    for done, trace in enumerate(traces, 1):
-        text = " ".join(question(trace).split())
+    users, sessions = set[str](), set[str]()
+    for done, request in enumerate(recorded, 1):
+        users.add(request.user)
+        sessions.add(request.session)
+        text = " ".join(request.text.split())
         if not text or len(text) > MAX_QUESTION:
             counted["without"] += 1
             continue
         one = found.setdefault(text.casefold(), TrafficQuestion(Query(text)))
         one.count += 1
-        one.complaints += any(
-            negative(said) for s in trace.spans for said in s.attributes.get(FEEDBACK) or ()
-        )
-        shown = [
-            list(ranks(result.hits))[:TOP]
-            for run in imported([trace], corpus, "shown").runs
-            for result in run.results
+        one.complaints += request.complained
+        results = [result for run in request.runs for result in run.results]
+        known = [
+            ids for ids in (list(ranks(r.hits))[:TOP] for r in results) if not all(map(is_unmatched, ids))
         ]
-        known = [ids for ids in shown if not all(map(is_unmatched, ids))]
+        for run in request.runs:
+            one.passages |= run.passages
         one.shown += known
         counted["bare"] += not known
         counted["shown"] += sum(map(len, known))
         counted["unmatched"] += sum(is_unmatched(id) for ids in known for id in ids)
-        progress("read traces", done, len(traces))
+        progress("read traces", done, 0)
     warnings = []
-    for what, names in (("user", USER), ("session", SESSION)):
-        values = {next((v for span in one.spans if (v := span.text(*names))), "") for one in traces}
+    for what, values in (("user", users), ("session", sessions)):
         if len(values) == 1 and "" not in values:
             warnings.append(f"all traces are of one {what}: they say little about others")
     if len(found) < LEAST:
@@ -135,67 +195,205 @@ def read_traffic(
     if counted["bare"]:
         what = f"{counted['bare']} traces show no passage of corpus {corpus.name}"
         warnings.append(f"{what}: their questions are compared between candidates only")
-    return list(found.values()), warnings
+    return sorted(found.values(), key=lambda one: -one.count), warnings
 
 
 def triage(
     engine: Engine,
     corpus: Corpus,
-    traces: Sequence[ForeignTrace],
+    recorded: Iterable[Recorded],
     routes: Sequence[str],
     *,
+    budget: Budget | None = None,
+    label_set: str | None = None,
     progress: Progress = lambda _what, _done, _of: None,
     cancel: threading.Event | None = None,
 ) -> dict[str, Any]:
-    """Ask the questions of `traces` through `routes`, and return those on which rankings differ, the most
-    decisive first, as JSON values. If `cancel` is set, the questions asked so far are compared.
+    """Ask the questions of traffic through `routes`, and return those on which rankings differ, the most
+    decisive first, as JSON values. If `cancel` is set or the `budget` used up, the questions asked so far are
+    compared. With `label_set`, the rankings are stored, so that the next call asks only what is left, and
+    the questions that differ from what was shown are added to this set, with the passages to grade.
     """
-    cancel = cancel or threading.Event()
-    traffic, warnings = read_traffic(traces, corpus, progress)
-    asked: list[TrafficQuestion] = []
-    talk: list[str] = []
-    for done, one in enumerate(traffic, 1):
-        steps = Steps(engine.context(corpus, None, Trace("triage"), Memo(), cancel))
-        # The classifier of questions sees no need for documents: so it does of 9 of the 10 messages of
-        # `support` that are small talk, and of 4 of its 188 questions.
-        kind = ""
-        with suppress(Cancelled):  # reported below
-            kind = "" if cancel.is_set() else steps.classify(one.query).decision
-        if kind == NO_LOOK_UP:
-            talk.append(one.query.text[:80])
-        else:
-            asked.append(one)
-        progress("look for small talk", done, len(traffic))
-    if talk:
-        warnings.append(f"left out as small talk: {len(talk)}, such as {talk[0]!r}")
-    outcomes, whole = runner.run(
-        engine,
-        LabelledSet("traffic", tuple(Question(id_of(one.query), one.query) for one in asked), {}),
-        runner.Plan(corpus.name, tuple(routes)),
-        ended=cancel.is_set,
-        progress=lambda done, of: progress("ask questions", done, of),
-    )
-    if not whole:
+    cancel, budget, began = cancel or threading.Event(), budget or Budget(), time.perf_counter()
+    traffic, warnings = read_traffic(recorded, corpus, progress)
+    asked = _without_talk(engine, corpus, traffic, warnings, progress, cancel)
+    plan = runner.Plan(corpus.name, tuple(routes))
+    conditions = conditions_of(plan, engine)
+    digest = hashlib.sha256(to_bytes(dumps(conditions))).hexdigest()[:16]
+    before: set[str] = set()
+    new: list[Outcome] = []
+    used = Counter[str]()
+
+    def within(question: Question, by: Mapping[str, Outcome]) -> bool:
+        """Count what a question used, and return whether the budget has room for another."""
+        if question.id not in before:
+            new.extend(by.values())
+            used["questions"] += 1
+            used["tokens"] += sum(outcome.tokens for outcome in by.values())
+        return used["questions"] < (budget.questions or inf) and used["tokens"] < (budget.tokens or inf)
+
+    def ended() -> bool:
+        return cancel.is_set() or time.perf_counter() - began > (budget.seconds or inf)
+
+    folder = engine.settings.home / "traffic" / digest
+    with nullcontext() if label_set is None else Journal.open(folder, conditions) as journal:
+        before.update(journal.done if journal else ())
+        outcomes, _ = runner.run(
+            engine,
+            LabelledSet("traffic", tuple(Question(id_of(one.query), one.query) for one in asked), {}),
+            plan,
+            journal=journal,
+            ended=ended,
+            after=within,
+            progress=lambda done, of: progress("ask questions", done, of),
+        )
+    if len(outcomes) < len(asked):
         warnings.append(f"stopped after {len(outcomes)} of {len(asked)} questions; the rest is not compared")
-    rows = []
+    rows, lists = [], []
     failed: Counter[str] = Counter()
     for one in asked:
         by = outcomes.get(id_of(one.query), {})
-        ended = {route: outcome for route, outcome in by.items() if outcome.status == "ok"}
-        failed.update(by.keys() - ended.keys())
-        found = {route: [id for id, _ in outcome.hits[:TOP]] for route, outcome in ended.items()}
+        ended_well = {route: outcome for route, outcome in by.items() if outcome.status == "ok"}
+        failed.update(by.keys() - ended_well.keys())
+        found = {route: [id for id, _ in outcome.hits[:TOP]] for route, outcome in ended_well.items()}
         rows.append(one.compare(found))
+        lists.append((one, found))
     warnings += [f"{route} failed on {count} questions, not compared" for route, count in failed.items()]
     compared = [row for row in rows if row["decisive"] is not None]
     if len(compared) < min(len(rows), len(outcomes)):
         warnings.append("questions with a single ranking have nothing to be compared with, and are left out")
     differing = [row for row in compared if row["decisive"] > EQUAL]
-    return {
+    calls = [call for outcome in new for call in outcome.asked]
+    document = {
         "corpus": corpus.name,
         "routes": list(routes),
-        "traces": len(traces),
+        "traces": sum(one.count for one in traffic),
         "questions": len(traffic),
         "same": len(compared) - len(differing),
         "to_label": sorted(differing, key=lambda row: (-round(row["decisive"], 9), -row["complaints"])),
+        "replay": {
+            "asked": used["questions"],
+            "asked_before": len(outcomes) - used["questions"],
+            "tokens": used["tokens"],
+            "calls": len(calls),
+            "cached_calls": sum(bool(call.made) for call in calls),
+            "seconds": round(time.perf_counter() - began, 1),
+        },
         "warnings": warnings,
     }
+    if label_set is not None:
+        store, ids = pool.store_of(engine), {row["id"] for row in differing}
+        beyond = keep(store, label_set, corpus, [one for one in lists if id_of(one[0].query) in ids])
+        document |= {"label_set": label_set, "beyond_shown": list(map(asdict, beyond))}
+    return document
+
+
+def _without_talk(
+    engine: Engine,
+    corpus: Corpus,
+    traffic: Sequence[TrafficQuestion],
+    warnings: list[str],
+    progress: Progress,
+    cancel: threading.Event,
+) -> list[TrafficQuestion]:
+    """Return the questions that are not small talk, and warn of the others."""
+    asked: list[TrafficQuestion] = []
+    talk: list[TrafficQuestion] = []
+    for done, one in enumerate(traffic, 1):
+        steps = Steps(engine.context(corpus, None, Trace("triage"), Memo(), cancel))
+        # The classifier of questions sees no need for documents: so it does of 9 of the 10 messages of
+        # `support` that are small talk, and of 4 of its 188 questions.
+        kind = ""
+        with suppress(Cancelled):  # reported by whoever asks the questions
+            kind = "" if cancel.is_set() else steps.classify(one.query).decision
+        (talk if kind == NO_LOOK_UP else asked).append(one)
+        progress("look for small talk", done, len(traffic))
+    if talk:
+        warnings.append(f"left out as small talk: {len(talk)}, such as {talk[0].query.text[:80]!r}")
+    return asked
+
+
+def keep(
+    store: Store,
+    name: str,
+    corpus: Corpus,
+    differing: Sequence[tuple[TrafficQuestion, Mapping[str, list[str]]]],
+) -> list[Finding]:
+    """Add questions that differ to the label set `name`, created if need be, with what was shown and found
+    as the passages to grade; return what its grades say so far. Questions of which nothing shown is known
+    are left out, unless all are such.
+    """
+    some = [(one, by) for one, by in differing if one.shown] or list(differing)
+    texts = corpus.by_ids(sorted({id for _, by in some for ids in by.values() for id in ids}))
+    passages: dict[str, list[Pooled]] = {}
+    for one, by in some:
+        every = {**texts, **one.passages}
+        found = pool.ranks([*((SHOWN, ids) for ids in one.shown[-1:]), *by.items()])
+        pooled = [Pooled(every[id], tuple(at.items())) for id, at in found.items() if id in every]
+        passages[id_of(one.query)] = pooled
+
+    def work(labels: LabelStore) -> None:
+        desk = desks.existing(labels, name, corpus.name)
+        known = desk.asked if desk else {}
+        asked = [
+            replace(known.get(id_of(one.query)) or Question(id_of(one.query), one.query), count=one.count)
+            for one, _ in some
+        ]
+        documents = list(map(desks.document, desks.clean_questions(asked)))
+        if desk is None:
+            fresh = LabelSet(name, corpus.name, desks.DEFAULT, desks.RELEVANT_FROM, now())
+            labels.create(fresh, documents)
+        for document in documents if desk else ():
+            labels.keep_question(name, document)
+        labels.add_to_pool(name, passages)
+
+    if not some:
+        return []
+    people.require("edit")
+    store.change_labels(work, deed=("label set filled from traffic", name))
+    return beyond_shown(desks.load(store, name))
+
+
+class Shadow(BackgroundJob):
+    """Replays the stored traffic of a corpus through routes in the background; see `triage`."""
+
+    kind = "replay of traffic"
+
+    def __init__(
+        self, engine: Engine, corpus: str, routes: Sequence[str], label_set: str, budget: Budget
+    ) -> None:
+        super().__init__(label_set, 0, engine.settings.home)
+        self.document: dict[str, Any] = {}
+        self._engine, self._corpus, self._routes, self._budget = engine, corpus, tuple(routes), budget
+
+    def _do(self) -> None:
+        engine = self._engine
+        recorded = of_store(pool.store_of(engine), self._corpus)
+        self.document = triage(
+            engine,
+            engine.corpus(self._corpus),
+            recorded,
+            self._routes,
+            budget=self._budget,
+            label_set=self.title,
+            progress=self._follow,
+            cancel=self._cancel,
+        )
+
+    def _follow(self, stage: str, done: int, total: int) -> None:
+        self.stage, self.finished, self.total = stage, done, total
+
+
+def begin(engine: Engine, corpus: str, routes: Sequence[str], label_set: str, budget: Budget) -> Shadow:
+    """Begin to replay the stored traffic of a corpus, or return the running job. Raises Unavailable if a
+    route cannot run.
+    """
+    chosen = pool.runnable(engine, corpus, routes)
+    return jobs.begin(
+        Shadow, (engine.settings.home, label_set), lambda: Shadow(engine, corpus, chosen, label_set, budget)
+    )
+
+
+def under_way(engine: Engine, label_set: str) -> Shadow | None:
+    """Return the replay into a label set that this process began last."""
+    return jobs.latest(Shadow, (engine.settings.home, label_set))

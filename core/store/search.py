@@ -34,6 +34,7 @@ class Filters(TypedDict, total=False):
     status: str | None
     since: date | None  # first day (UTC), inclusive
     until: date | None  # last day (UTC), inclusive
+    source: str | None  # "trace": imported from another program's trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +241,7 @@ _CONDITIONS = {
     "tag": f"r.tags <> '[]' AND EXISTS (SELECT 1 FROM {_TAGS} WHERE CAST(value AS BLOB) = CAST(? AS BLOB))",
     "since": "r.created >= ?",
     "until": "r.created < ?",
+    "source": "r.settings LIKE ?",
 }
 # as it stands in its list, where a NUL is \\u0000, which no text of PostgreSQL can hold
 _SERVED = {"tag": "EXISTS (SELECT 1 FROM json_each(r.tags) WHERE value = to_json(?::text)::text)"}
@@ -249,6 +251,8 @@ def _value(name: str, given: Any) -> Any:
     """Convert a filter's value for SQLite: times are texts that sort, a day ends at the start of the next."""
     if name == "until":
         return (given + timedelta(days=1)).isoformat() if given < date.max else "9999-99"
+    if name == "source":
+        return f'%"source":"{given}"%'
     return given.isoformat() if name == "since" else bind(given)
 
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import streamlit as st
 
 from core.corpus.variants import base_of
 from core.domain.background_job import BackgroundJob
 from core.domain.errors import RouteScopeError
+from core.evaluation import triage
 from core.evaluation.comparison import disagreements
 from core.evaluation.dataset import Question
+from core.evaluation.finding import sentence
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import pool, route_map
 from core.evaluation.labels.desk import Desk
-from core.evaluation.labels.settled import contest
+from core.evaluation.labels.settled import SHOWN, beyond_shown, contest
 from core.evaluation.questions import label_set as generating
 from core.evaluation.questions.generate import KINDS
 from core.evaluation.verdict import details, headline
@@ -22,13 +25,13 @@ from core.store.labels import GRADES, Judgement, Pair
 from ui.app import account, opening, say, state
 from ui.app.markup import cut, fragment, md, show
 from ui.app.names import named
-from ui.app.progress import follow
+from ui.app.progress import ended, follow
 from ui.app.routes import title
 from ui.components import complaint, question_file
 
 TAB = "My questions"
 SET, NEW = "own_set", ""
-PASTED, FILE, GENERATED = "Paste", "Upload a file", "Generate"
+PASTED, FILE, GENERATED, TRAFFIC = "Paste", "Upload a file", "Generate", "Traffic"
 ASKED, TO_GRADE, SIDE_BY_SIDE = 20, 10, 4  # questions to generate; passages; groups
 MAX_PASTED = 200_000  # characters
 
@@ -67,7 +70,7 @@ def draw(corpus: str) -> None:
     if found:
         _map(desk, found)
         _grade(desk)
-        _decision(corpus, name, found)
+        _decision(corpus, desk, found)
 
 
 def _usual(corpus: str) -> str:
@@ -77,8 +80,11 @@ def _usual(corpus: str) -> str:
 def _questions(corpus: str, taken: Sequence[str]) -> None:
     """Draw the ways to give questions; with the first ones the routes are run at once."""
     kind = st.segmented_control(
-        "Questions", [PASTED, FILE, GENERATED], key="own_kind", default=PASTED, required=True
+        "Questions", [PASTED, FILE, GENERATED, TRAFFIC], key="own_kind", default=PASTED, required=True
     )
+    if kind == TRAFFIC:
+        _traffic(corpus)
+        return
     name, number = _usual(corpus), 2
     while name in taken:
         name, number = f"{_usual(corpus)[:58]} {number}", number + 1
@@ -105,6 +111,40 @@ def _generate(corpus: str, name: str) -> None:
     given = account.needs("edit", disabled=bool(why))
     args = (corpus, name, count)
     st.button("Generate", key="own_generate", on_click=_write, args=args, type="primary", **given)
+
+
+def _traffic(corpus: str) -> None:
+    """Draw the replay of imported traces: its routes and budget, its progress, and what differed."""
+    engine, name = state.engine(), f"traffic {corpus}"[:64]
+    count = len(state.store().ids(corpus=corpus, source="trace"))
+    if not count:
+        say.info(
+            "No imported traces: import a file of them (`import`), or take them live (`import --listen`)."
+        )
+        return
+    job = triage.under_way(engine, name)
+    if follow(job, "{0.stage}: {0.finished} of {0.total}".format, key="own_stop"):
+        return
+    if ended(job, "The replay", "Stopped: what was replayed so far is kept.") and job is not None:
+        found = job.document
+        differ, same = len(found["to_label"]), found["same"]
+        say.caption(
+            f"{differ} questions differ, {same} do not. Choose “{name}” above to grade those that do."
+        )
+        say.caption(" ".join(f"{one}." for one in found["warnings"]))
+    able = pool.defaults(engine, corpus)
+    routes = st.multiselect("Candidate routes", able, able[:2], format_func=title, key="own_candidates")
+    most = int(st.number_input("New questions at most", 1, 10_000, 200, key="own_most", width=200))
+    given = account.needs("edit", disabled=not routes)
+    args = (corpus, name, routes, most)
+    st.button(
+        f"Replay {count} traces", key="own_replay", on_click=_replay, args=args, type="primary", **given
+    )
+
+
+def _replay(corpus: str, name: str, routes: Sequence[str], most: int) -> None:
+    with say.errors(st.toast):
+        triage.begin(state.engine(), corpus, routes, name, triage.Budget(questions=most))
 
 
 def _write(corpus: str, name: str, count: int) -> None:
@@ -181,11 +221,16 @@ def _undo(name: str) -> None:
         desks.undo(state.store(), name, complaint.who())
 
 
-def _decision(corpus: str, name: str, found: route_map.Rankings) -> None:
+def _decision(corpus: str, desk: Desk, found: route_map.Rankings) -> None:
     """Draw what the grades so far can show, which is nothing as a rule."""
     st.markdown("##### Decision")
     opening.wait_for(corpus)
-    engine = state.engine()
+    engine, name = state.engine(), desk.set.name
+    if any(SHOWN in by for by in found.values()):
+        for one in beyond_shown(desk):
+            told = replace(one, subject=title(one.subject), baseline="what was shown")
+            st.markdown(md(sentence(told)))
+        return
     try:
         verdict = route_map.decision(state.store(), name, engine.corpus(corpus), found, title)
     except RouteScopeError:

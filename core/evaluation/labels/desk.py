@@ -148,6 +148,7 @@ def stored_question(id: str, document: Mapping[str, Any]) -> Question:
         complaints=tuple(Complaint(**one) for one in document.get("complaints", ())),
         generated=Generated.read(made, where) if made else None,
         drawn=Drawn(**drawn) if drawn else None,
+        count=document.get("count", 1),
         **known,
     )
 

@@ -28,7 +28,7 @@ from core.evaluation.labels import desk as desks
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.final import final
 from core.evaluation.labels.pool import DEPTH, best, id_of, ranks, texts_of
-from core.evaluation.labels.settled import contest
+from core.evaluation.labels.settled import SHOWN, contest
 from core.store.codec import dumps, to_bytes
 from core.store.labels import GRADES, Judgement, LabelSet, LabelStore, Pair, Pooled, now
 
@@ -288,8 +288,10 @@ def order_for(
 
     The questions `first` come before the others, in that order, and in them passages that nobody judged yet.
     With `most`, that many passages on which the routes differ most come before all others, instead. Drawn
-    questions come in their drawn order.
+    questions come in their drawn order, passages of traffic in that of their sample.
     """
+    if any(route == SHOWN for by in desk.pool.values() for one in by.values() for route, _ in one.found):
+        return tuple(contest(desk).order())
     if desk.drawn:
         first, most = desk.drawn, None
     if most is not None:

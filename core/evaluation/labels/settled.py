@@ -3,23 +3,32 @@
 Missing grades are drawn at random 20 times: a passage is relevant as often as graded passages at
 like ranks are. The decision is settled if at least 19 completions leave its kind, and leave its route within
 0.01 nDCG@10 of the best.
+
+Passages of traffic (of a pool with what was shown) come in a random order that favours decisive ones: by size
+/ u, with u uniform. The graded beginning of it is then a sample with known probabilities, so that a mean over
+all of the pool follows with an interval (Duffield, Lund and Thorup 2007, "Priority sampling for estimation of
+arbitrary subset sums").
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import log2
+from math import log2, sqrt
 
 import numpy as np
 import numpy.typing as npt
 
 from core.evaluation.comparison import Difference, pair
 from core.evaluation.costs import Cost
+from core.evaluation.finding import Finding
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.final import final
+from core.evaluation.statistics import ALPHA, excluded
 from core.evaluation.verdict import MIN_QUESTIONS, Kind, Option, decide
-from core.store.labels import Pair
+from core.store.codec import to_bytes
+from core.store.labels import GRADES, Pair
 
 COMPLETIONS, AGREEING = 20, 19
 TOLERANCE = 0.01  # nDCG by which the route may be behind the best of a completion
@@ -29,6 +38,7 @@ BANDWIDTH = 0.1  # of the kernel over the mean discount of a passage: between ra
 PRIOR = 2.0  # graded passages that the assumed share counts as
 TOP = 10
 UNGRADED = -1
+SHOWN = "shown"  # the route in a pool that stands for what another program showed
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Ranks = Mapping[str, int]  # route -> the rank, from 1, at which it found a passage
@@ -48,7 +58,12 @@ class Contest:
     route did not find the passage; `asked` [passages], the number of the passage's question.
     """
 
-    def __init__(self, pool: Mapping[Pair, Ranks], ms: Mapping[str, float | None] | None = None) -> None:
+    def __init__(
+        self,
+        pool: Mapping[Pair, Ranks],
+        ms: Mapping[str, float | None] | None = None,
+        counts: Mapping[str, int] | None = None,
+    ) -> None:
         self.pairs = tuple(pool)
         self.routes = sorted({route for ranks in pool.values() for route in ranks})
         self.discounts: Floats = np.array(
@@ -58,13 +73,46 @@ class Contest:
         self.asked: Ints = np.array([numbers[id] for id, _ in pool], dtype=np.int64)
         self.questions = len(numbers)
         self._ms = ms or {}
+        self._counts: Ints = np.array([(counts or {}).get(id, 1) for id in numbers], dtype=np.int64)
+        self.apart: Floats = self.discounts.std(axis=1) if self.routes else np.zeros(len(self.pairs))
+        if SHOWN in self.routes:
+            ranks = 2 ** (1 / np.where(self.discounts > 0, self.discounts, 1)) - 1
+            likely = np.sqrt(((self.discounts > 0) / ranks).sum(axis=1))  # relevant, by rank
+            self._sizes = self.apart * likely * self._counts[self.asked]
+            self.apart = self._sizes / np.array(list(map(_uniform, self.pairs)))
 
     def order(self) -> list[Pair]:
         """Return the passages, those first whose grade separates the routes most: by the standard deviation
-        of the discounts over the routes.
+        of the discounts over the routes; of traffic as the module says.
         """
-        apart = self.discounts.std(axis=1) if self.routes else np.zeros(len(self.pairs))
-        return [self.pairs[at] for at in np.argsort(-apart, kind="stable")]
+        return [self.pairs[at] for at in np.argsort(-self.apart, kind="stable")]
+
+    def beyond_shown(self, grades: Ints) -> list[Finding]:
+        """Return each route's DCG@10 less that of what was shown, in the mean over the traffic of the pool,
+        estimated from the passages graded in `order`; [] without any. A passage of the highest grade has
+        gain 1.
+        """
+        from scipy.special import stdtrit
+
+        known, matters, total = grades >= 0, self.apart > 0, self._counts.sum()
+        limit = float(self.apart[matters & ~known].max(initial=0.0))  # the first that is not graded
+        sample = matters & known & (self.apart > limit)
+        n, candidates = int(sample.sum()), [one for one in self.routes if one != SHOWN]
+        share = np.minimum(1.0, self._sizes[sample] / limit) if limit else np.ones(n)
+        found = []
+        for name in candidates if n else ():
+            change = self.discounts[:, self.routes.index(name)] - self.discounts[:, self.routes.index(SHOWN)]
+            most = (change * self._counts[self.asked])[sample] / share  # of a passage of gain 1
+            terms = most * grades[sample] / max(GRADES)
+            # Two passages more, of a usual weight, keep a few grades from looking certain.
+            usual = float(np.abs(most[share < 1]).mean()) if (share < 1).any() else 0.0
+            error = sqrt(float((terms**2 * (1 - share)).sum()) + 2 * usual**2 * (1 - n / matters.sum()))
+            width = -float(stdtrit((terms != 0).sum() + 1, ALPHA / len(candidates) / 2)) * error
+            mean, width = float(terms.sum()) / total, width / total
+            ends = (mean - width, mean + width)
+            verdict = excluded(ends)
+            found.append(Finding(name, "DCG@10", mean, ends, None, n, None, SHOWN, verdict, unit="grades"))
+        return found
 
     def grades(self, given: Mapping[Pair, int]) -> Ints:
         """Return the grades of all passages [passages]; UNGRADED for those not in `given`."""
@@ -130,14 +178,35 @@ class Contest:
 
 def contest(desk: Desk) -> Contest:
     """Return the contest of the routes that filled a label set's pool."""
-    return Contest({(id, one): dict(desk.pool[id][one].found) for id, one in desk.pairs})
+    counts = {question.id: question.count for question in desk.questions}
+    return Contest({(id, one): dict(desk.pool[id][one].found) for id, one in desk.pairs}, counts=counts)
 
 
 def settled(desk: Desk) -> bool:
-    """Return whether more grades of a set would hardly change which route is best."""
-    given = {one: kept.grade for one, kept in final(desk).items() if kept.grade is not None}
+    """Return whether more grades of a set would hardly change which route is best; never of traffic, whose
+    grades are a sample.
+    """
     found = contest(desk)
-    return len(found.routes) > 1 and found.settled(found.grades(given))
+    return len(found.routes) > 1 and SHOWN not in found.routes and found.settled(found.grades(_given(desk)))
+
+
+def beyond_shown(desk: Desk) -> list[Finding]:
+    """Return what the grades of a set of traffic say of its routes; nothing of other sets. A passage of which
+    somebody cannot tell counts as not relevant.
+    """
+    found = contest(desk)
+    unclear = {one.pair: 0 for one in desk.current if one.kind == "cannot"}
+    return found.beyond_shown(found.grades({**unclear, **_given(desk)})) if SHOWN in found.routes else []
+
+
+def _given(desk: Desk) -> dict[Pair, int]:
+    return {one: kept.grade for one, kept in final(desk).items() if kept.grade is not None}
+
+
+def _uniform(pair: Pair) -> float:
+    """Return a number above 0 and up to 1 that looks random, the same for the same passage."""
+    drawn = hashlib.sha256(to_bytes("\0".join(pair))).digest()
+    return (int.from_bytes(drawn[:6]) + 1) / 2**48
 
 
 def _ideal(gains: Floats) -> float:

@@ -15,12 +15,14 @@ from core.evaluation.labels.settled import TOLERANCE, UNGRADED, Contest, Standin
 ROUTES = ("a", "b", "c")
 
 
-def drawn(seed: int, questions: int, skill: dict[str, float]) -> tuple[Contest, dict[tuple[str, str], int]]:
+def drawn(
+    seed: int, questions: int, skill: dict[str, float], prefix: str = ""
+) -> tuple[Contest, dict[tuple[str, str], int]]:
     """A pool of routes that put a relevant passage first with the given probability, and all its grades."""
     draw = random.Random(seed)
     pool: dict[tuple[str, str], dict[str, int]] = {}
     truth = {}
-    for question in map(str, range(questions)):
+    for question in (f"{prefix}{at}" for at in range(questions)):
         for route, share in skill.items():
             names = [f"d{at}" for at in range(12)]
             draw.shuffle(names)
@@ -58,6 +60,36 @@ def test_scores_are_ndcg_at_ten_with_ungraded_passages_as_not_relevant(grades, d
 def test_the_order_begins_with_what_one_route_shows_at_the_top_and_the_others_do_not():
     contest = Contest({("q", "same"): {"a": 1, "b": 1}, ("q", "low"): {"a": 9}, ("q", "apart"): {"b": 1}})
     assert contest.order() == [("q", "apart"), ("q", "low"), ("q", "same")]
+
+
+def test_a_difference_from_what_was_shown_by_hand():
+    """Discounts of ranks 1 and 3 are 1 and 0.5. All graded: (1 - 0.5) * 3 / 3 * 2 of 3 requests."""
+    pool = {
+        ("q", "up"): {"new": 1, "shown": 3},
+        ("q", "same"): {"new": 2, "shown": 2},
+        ("p", "x"): {"new": 1},
+    }
+    contest = Contest({**pool, ("p", "y"): {"shown": 1}}, counts={"q": 2})
+    assert contest.order()[-1] == ("q", "same")
+    assert contest.beyond_shown(contest.grades({})) == []
+    (found,) = contest.beyond_shown(contest.grades({pair: 3 * (pair[0] == "q") for pair in contest.pairs}))
+    assert found.estimate == pytest.approx(1 / 3)
+    assert found.interval == pytest.approx((1 / 3, 1 / 3))
+    assert (found.n, found.unit, found.verdict) == (3, "grades", "better")
+
+
+def test_the_interval_from_the_graded_beginning_holds_and_needs_fewer_grades():
+    """60 pools whose passages draw other random numbers: nearly every interval has the whole pool's value."""
+    inside, shown = 0, 0
+    for seed in range(60):
+        contest, truth = drawn(seed, 40, {"new": 0.7, "shown": 0.4}, f"{seed}/")
+        grades = {pair: 3 * grade for pair, grade in truth.items()}
+        (whole,) = contest.beyond_shown(contest.grades(grades))
+        (part,) = contest.beyond_shown(contest.grades({pair: grades[pair] for pair in contest.order()[:120]}))
+        inside += part.interval[0] <= whole.estimate <= part.interval[1]
+        shown += part.verdict == "better"
+    assert inside >= 57, inside
+    assert shown >= 30, shown
 
 
 @pytest.mark.parametrize(("questions", "kind"), [(40, "ship"), (25, "ship"), (24, "undecided")])

@@ -7,7 +7,10 @@ import pytest
 
 from core.cli import main
 from core.domain.types import Query
-from core.evaluation.triage import TrafficQuestion, triage
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels.label_next import order_for
+from core.evaluation.triage import Budget, TrafficQuestion, of_traces, triage
+from core.store.labels import Judgement
 from core.store.traces_in import read
 from tests.fakes import FakeEngine, asked_by_commands
 from tests.parcels import TEXTS, passages
@@ -16,8 +19,8 @@ ASKED = "On which day is parcel number {} sent?"
 
 
 @pytest.fixture
-def engine(tmp_path):
-    return FakeEngine(tmp_path, texts=TEXTS)
+def engine(tmp_path, store):
+    return FakeEngine(tmp_path, texts=TEXTS, store=store)
 
 
 def attributes(known):
@@ -44,7 +47,8 @@ def top(engine, text, route="bm25"):
 
 
 def sorted_traffic(engine, *spans, routes=("bm25", "dense"), **given):
-    return triage(engine, engine.corpus("tiny"), read(otlp(*spans), "x").traces, routes, **given)
+    corpus = engine.corpus("tiny")
+    return triage(engine, corpus, of_traces(read(otlp(*spans), "x").traces, corpus), routes, **given)
 
 
 def test_the_disagreement_of_a_question_by_hand():
@@ -112,7 +116,9 @@ def test_what_traffic_does_not_show_is_a_warning_each(engine):
     assert not any("one user" in line or "one session" in line for line in warnings)
 
 
-def test_what_was_asked_before_a_stop_is_compared(engine):
+def test_what_was_asked_before_a_stop_or_within_the_budget_is_compared_and_the_next_replay_asks_the_rest(
+    engine,
+):
     stop = threading.Event()
 
     def progress(what, done, of):
@@ -124,6 +130,18 @@ def test_what_was_asked_before_a_stop_is_compared(engine):
     found = sorted_traffic(engine, *spans, progress=progress, cancel=stop)
     assert (found["questions"], len(found["to_label"])) == (5, 2)
     assert any("2 of 5 questions" in line for line in found["warnings"])
+    counts = []
+    for _ in range(3):
+        found = sorted_traffic(engine, *spans, spans[0], budget=Budget(2), label_set="traffic")
+        counts.append((found["replay"]["asked"], found["replay"]["asked_before"], len(found["to_label"])))
+    assert counts == [(2, 0, 2), (2, 2, 4), (1, 4, 5)]
+    desk = desks.load(engine.store, "traffic")
+    assert [one.count for one in desk.questions].count(1) == 5
+    assert {route for by in desk.pool.values() for one in by.values() for route, _ in one.found} == {
+        *("shown", "bm25", "dense")
+    }
+    assert len(order_for(desk, "ann")) == len(desk.pairs)
+    assert sorted_traffic(engine, *spans, budget=Budget(seconds=1e-9))["to_label"] == []
 
 
 def test_the_command_lists_what_differs_and_refuses_other_files(engine, monkeypatch, tmp_path, capsys):
@@ -134,11 +152,28 @@ def test_the_command_lists_what_differs_and_refuses_other_files(engine, monkeypa
     line = ["traffic", "triage", str(file), "--corpus", "tiny", "--routes", "bm25,dense"]
     assert main([*line, "--most", "1", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert set(printed) == {"corpus", "routes", "traces", "questions", "same", "to_label", "warnings"}
+    assert set(printed) == {
+        *("corpus", "routes", "traces", "questions", "same", "to_label", "replay", "warnings")
+    }
     assert (printed["routes"], printed["questions"], len(printed["to_label"])) == (["bm25", "dense"], 2, 1)
     assert set(printed["to_label"][0]["overlap"]) == {"bm25", "dense"}
     assert main(line) == 0
     assert ASKED.format(1) in capsys.readouterr().out
+    blamed = {"gen_ai.evaluation.name": "thumbs", "gen_ai.evaluation.score.label": "bad"}
+    scored = {"name": "gen_ai.evaluation.result", "attributes": attributes(blamed)}
+    file.write_bytes(otlp(request(1, ASKED.format(1), wrong) | {"events": [scored]}))
+    kept = [*line[:2], "--corpus", "tiny", "--routes", "bm25", "--label-set", "own", "--json"]
+    for given, asked in ([str(file)], 1), ([], 0):
+        assert main([*kept, *given]) == 0
+        printed = json.loads(capsys.readouterr().out)
+        assert (printed["replay"]["asked"], printed["to_label"][0]["complaints"]) == (asked, 1)
+    assert printed["beyond_shown"] == []
+    (known,) = desks.load(engine.store, "regressions tiny").questions
+    assert (known.complaints[0].failure, known.complaints[0].who) == ("other", "OpenTelemetry: thumbs")
+    passage = order_for(desks.load(engine.store, "own"), "ann")[0]
+    desks.judge(engine.store, "own", Judgement(*passage, "ann", "person", "grade", 3))
+    assert main(kept[:-1]) == 0
+    assert "bm25" in capsys.readouterr().out
     for content in (b"{", b"PK\x05\x06", b"[]"):
         file.write_bytes(content)
         assert main(line) == 2
