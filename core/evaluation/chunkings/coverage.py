@@ -24,7 +24,6 @@ from core.evaluation.labels_file import find, located, lost_id
 
 if TYPE_CHECKING:
     from core.corpus.corpus import Corpus
-    from core.store import Store
 
 
 BUDGETS = (250, 500, 1000, 2000, 4000)
@@ -255,25 +254,3 @@ def ranges(found: Sequence[Area], texts: Tokens) -> list[Range]:
         (area.doc, 0, area.lost) if area.lost else texts.range(area.doc, area.start, area.end)
         for area in found
     ]
-
-
-def of_people(store: Store, name: str, corpus: Corpus) -> tuple[Written, int, list[str]]:
-    """Return a label set made here as places in documents, from which grade it counts, and what was lost."""
-    from core.evaluation.labels import desk as desks
-    from core.evaluation.labels.final import final
-
-    desk = desks.load(store, name)
-    evidence: dict[str, tuple[Evidence, ...]] = {question.id: () for question in desk.questions}
-    lost = []
-    for (question, id), one in final(desk).items():
-        if one.grade is None:
-            continue
-        passage = desk.pool[question][id].passage
-        entry = Evidence(passage.doc_id, one.grade, passage.text, f"label set {name}, passage {id}")
-        try:
-            located(entry, corpus.document(passage.doc_id)[0].text)
-        except BadInput:
-            lost.append(id)
-            continue
-        evidence[question] = (*evidence[question], entry)
-    return Written(name, desk.questions, evidence), desk.set.relevant_from, lost

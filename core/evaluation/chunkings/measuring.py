@@ -26,7 +26,6 @@ from core.evaluation.chunkings.coverage import (
     following,
     in_words,
     measures,
-    of_people,
     ranges,
     reachable,
     written_of,
@@ -34,6 +33,7 @@ from core.evaluation.chunkings.coverage import (
 from core.evaluation.dataset import Found, LabelledSet, Written
 from core.evaluation.experiment import Prepared
 from core.evaluation.experiment_store import LABELLED, opened, write_labelled
+from core.evaluation.labels.final import labelled_set
 from core.evaluation.labels_file import place, resolved
 from core.evaluation.outcome import Journal
 from core.evaluation.runner import Course
@@ -210,7 +210,7 @@ def _written(engine: Engine, spec: Spec, found: Found | None, base: Corpus) -> t
     if spec.labels is not None:
         if engine.store is None:
             raise Unavailable(f"labels are not stored here, so the set {spec.labels!r} cannot be read")
-        return of_people(engine.store, spec.labels, base)
+        found, _ = labelled_set(engine.store, spec.labels, base, split=spec.split)
     if isinstance(found, LabelledSet):
         written, lost = written_of(found, base)
         return written, found.relevant_from, lost
