@@ -54,8 +54,8 @@ def sweep_(
     (known,) = pick([route])
     now = settings.current()
     about = subject(experiment_store.opened(experiment_store.place(now, evaluation)), route, names)
-    points = _points(dict(zip(names, about.way.parameters, strict=True)), grids, route, about.now)
-    parts = divided(about.labelled, tuple(about.way.results), split)
+    points = _points(dict(zip(names, about.tuned, strict=True)), grids, route, about.now)
+    parts = divided(about.labelled, tuple(about.results), split)
     rankings = Rankings(about)
     todo = waiting(rankings, points, metric, {})
     fresh: dict[Any, Any] = {}

@@ -71,7 +71,7 @@ def draw(evaluation: Evaluation) -> None:
     points = _grids(route, chosen, rankings.subject.now)
     if points is None:
         return
-    parts = divided(rankings.subject.labelled, tuple(rankings.subject.way.results))
+    parts = divided(rankings.subject.labelled, tuple(rankings.subject.results))
     if parts is None:
         return
     running = sweep.running(state.engine(), rankings.subject)

@@ -100,7 +100,7 @@ def curve(
     if metric not in METRICS:
         raise BadInput(f"metric {metric!r}; give one of {', '.join(METRICS)}")
     about = rankings.subject
-    parts = parts or split(about.labelled, tuple(about.way.results))
+    parts = parts or split(about.labelled, tuple(about.results))
     points = list(dict.fromkeys(grid))
     if about.now not in points:
         points.append(about.now)
@@ -119,7 +119,7 @@ def curve(
     held = None
     if best.point != about.now and parts.held_out:
         held = _tried(rankings, [best.point], metric, parts.held_out, fresh, HELD_OUT)[0].effect
-    return Curve(about, metric, parts, tuple(tried), best, held, len(about.way.untouched))
+    return Curve(about, metric, parts, tuple(tried), best, held, len(about.untouched))
 
 
 def waiting(rankings: Rankings, grid: Sequence[Point], metric: str, fresh: Fresh) -> dict[Point, list[str]]:
@@ -128,7 +128,7 @@ def waiting(rankings: Rankings, grid: Sequence[Point], metric: str, fresh: Fresh
     found = {}
     for point in grid:
         known = rankings.stored(point, metric)
-        left = [q for q in about.way.results if q not in known and (point, q) not in fresh]
+        left = [q for q in about.results if q not in known and (point, q) not in fresh]
         if left:
             found[point] = left
     return found
@@ -253,7 +253,7 @@ class Running(BackgroundJob):
     def _do(self) -> None:
         evaluation, corpus = self.subject.evaluation, _corpus(self.subject)
         then = evaluation.figures.get("fingerprint")
-        then = then or evaluation.run(next(iter(self.subject.way.results))).fingerprint
+        then = then or evaluation.run(next(iter(self.subject.results))).fingerprint
         if self._engine.corpus(corpus).fingerprint != then:
             raise BadInput(
                 f"corpus {corpus} was reindexed since evaluation {evaluation.name}, so new runs cannot be "
@@ -317,7 +317,7 @@ def cost(subject: Subject, todo: Todo) -> Cost:
     """Estimate the cost of running `todo`."""
     (route,) = pick([subject.route])
     count, asks = sum(map(len, todo.values())), bool(asking(subject, todo))
-    asked = route.asks(route.settle(subject.way.ran))
+    asked = route.asks(route.settle(subject.ran))
     every = (by.get(subject.route) for by in subject.evaluation.outcomes.values())
     seen = [one for one in every if one is not None and one.status == "ok"]
     if not seen or (asks and not asked):

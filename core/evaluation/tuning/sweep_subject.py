@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from core.analysis.metrics import by_question
@@ -18,29 +18,44 @@ from core.domain.types import RouteResult, Scored, Span
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.experiment_store import RUNS, Evaluation
 from core.evaluation.tuning.batch_run import counted
-from core.routes.declare import Parameter, Route
+from core.routes.declare import Parameter
 from core.routes.registry import pick
 from core.store.files import reading
 from core.store.runs import read_result
 
 Point = tuple[Any, ...]  # one value for each parameter
 Progress = Callable[[int, int], None]  # (questions read, of how many)
+OWN = 2  # a route's own lists; one besides them is not searched at all with weight 0
+How = Literal["fusion", "decisions", "run"]
+Values = Mapping[str, Any]  # by parameter
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A route of an evaluation with parameters to try on it, and its results with their steps.
+    """A route of an evaluation with the parameters `tuned`, to try other values of on its results.
 
-    `results` are those of the labelled questions at which the route ended well; `failed` labelled questions
-    it did not, `unlabelled` ones have no relevant passage.
+    `ran` are the values that it was measured with. `results` are those of the labelled questions at which it
+    ended well; `failed` labelled questions it did not, `unlabelled` ones have no relevant passage. How other
+    values are tried: "fusion": the step that they set is repeated. "decisions": the ranking is unchanged if
+    every decision that they set is unchanged. "run": it needs a run. `steps` are the questions' fusions;
+    `untouched` questions used none of the steps and keep their ranking; any other question needs a run.
     """
 
     evaluation: Evaluation
-    way: Way
     route: str
-    now: Point
+    tuned: tuple[Parameter, ...]
+    ran: Values
+    results: Mapping[str, RouteResult]
     failed: tuple[str, ...]
     unlabelled: int
+    how: How = "run"
+    steps: Mapping[str, ReplayedFusion] = field(default_factory=dict)
+    untouched: frozenset[str] = frozenset()
+
+    @property
+    def now(self) -> Point:
+        """The values in use."""
+        return tuple(self.ran[parameter.name] for parameter in self.tuned)
 
     @property
     def labelled(self) -> LabelledSet:
@@ -50,7 +65,7 @@ class Subject:
     @property
     def names(self) -> tuple[str, ...]:
         """The parameters tried."""
-        return tuple(parameter.name for parameter in self.way.parameters)
+        return tuple(parameter.name for parameter in self.tuned)
 
     def values(self, point: Point) -> dict[str, Any]:
         """Return a point by parameter."""
@@ -58,7 +73,64 @@ class Subject:
 
     def parameters(self, point: Point) -> dict[str, Any]:
         """All parameters that a run at a point is made with, those left out at the defaults."""
-        return {**self.way.ran, **self.values(point)}
+        return {**self.ran, **self.values(point)}
+
+    def rankings(self, question: str, values: Values) -> tuple[Scored, ...]:
+        """Return the question's ranking with `values` of the parameters, or () if it takes a run.
+
+        Two where a list lost all its weight: with what only that list has at the end, and without, as a route
+        may leave out a search that weighs nothing. What both say holds.
+        """
+        result, step = self.results[question], self.steps.get(question)
+        as_ran = all(values[parameter.name] == self.ran.get(parameter.name) for parameter in self.tuned)
+        if as_ran or question in self.untouched or (self.how == "decisions" and self._same(question, values)):
+            return (tuple((hit.passage.id, hit.score) for hit in result.hits),)
+        if step is None:
+            return ()
+        changes = [sets(parameter, step.span, values[parameter.name]) for parameter in self.tuned]
+        return _again(result, step, {name: value for one in changes for name, value in one.items()})
+
+    def _same(self, question: str, values: Values) -> bool:
+        """Return whether every step that the parameters set is known to decide as before."""
+        result = self.results[question]
+        scored = {gate.span.id: gate for gate in gates(result)}
+        graded = {step.span.id: step.output for step in gradings(result)}
+        web = {step.span.id: step.output for step in recorded(result.spans, WebGrades)}
+
+        def edge(span: Span, name: str, stored: float) -> float:
+            """Return a threshold of a grader, NaN if it is to be the calibrated one: that is not known."""
+            setter = span.set_by.get(name, "")
+            wanted = values.get(setter)
+            if wanted is None or wanted == self.ran.get(setter):
+                return stored
+            return float(wanted) or math.nan
+
+        def keeps(span: Span, name: str, value: Any) -> bool:
+            if gate := scored.get(span.id):
+                return name == gate.name and gate.decide(value) == gate.decision
+            grading = graded.get(span.id)
+            if grading is not None and by_best(grading):
+                # both edges at once: one alone might pass the other
+                low, high = edge(span, "low", grading.low), edge(span, "high", grading.high)
+                known = name in CALIBRATED and low <= high
+                return known and at(grading.grades, low, high).decision == grading.decision
+            if grading is not None and (judged := by_mean(grading)) is not None:
+                stored = {"threshold": judged.threshold, "gain": judged.gain}
+                return name in stored and again(judged, **{**stored, name: value}) == again(judged, **stored)
+            if (found := web.get(span.id)) is None or name != "high":
+                return False
+            # as many web results are trusted, which is all that counts while the corpus is not trusted
+            high = edge(span, "high", found.high)
+            grades = [one.grade for one in found.grades if one.grade is not None]
+            trusted = sum(one >= found.high for one in grades)
+            return not math.isnan(high) and sum(one >= high for one in grades) == trusted
+
+        return all(
+            keeps(span, name, value)
+            for parameter in self.tuned
+            for span in result.spans
+            for name, value in sets(parameter, span, values[parameter.name]).items()
+        )
 
 
 class Rankings:
@@ -89,8 +161,8 @@ class Rankings:
         return point in self._again
 
     def _measure(self, point: Point) -> tuple[dict[str, dict[str, float]], ...]:
-        values, way = self.subject.values(point), self.subject.way
-        found = {question: way.rankings(question, values) for question in way.results}
+        values, about = self.subject.values(point), self.subject
+        found = {question: about.rankings(question, values) for question in about.results}
         return tuple(self._values({q: some[n] for q, some in found.items() if len(some) > n}) for n in (0, 1))
 
     def _values(self, rankings: Mapping[str, Scored]) -> dict[str, dict[str, float]]:
@@ -135,15 +207,34 @@ def subject(
     if not good:
         raise BadInput(f"route {route} completed no labelled question of {evaluation.name}")
     (known_route,) = pick([route])
-    ran = known_route.settle(evaluation.spec.get("parameters", {}).get(route, {}))
-    path = way(known_route, parameters, good, ran)
-    return Subject(
+    by_name = {parameter.name: parameter for parameter in known_route.parameters}
+    if unknown := [name for name in parameters if name not in by_name]:
+        known = ", ".join(by_name) or "none"
+        raise BadInput(f"route {route} has no parameter {unknown[0]!r}; it has: {known}")
+    about = Subject(
         evaluation,
-        path,
         route,
-        tuple(ran[name] for name in parameters),
+        tuple(by_name[name] for name in parameters),
+        known_route.settle(evaluation.spec.get("parameters", {}).get(route, {})),
+        good,
         tuple(id for id in labelled if id not in good),
         len(evaluation.questions) - len(labelled),
+    )
+    # the steps with an argument that one of the parameters set
+    touched = {
+        q: [span for span in result.spans if not {*parameters}.isdisjoint(span.set_by.values())]
+        for q, result in good.items()
+    }
+    seen = {name for spans in touched.values() for span in spans for name in span.set_by.values()}
+    if not seen.issuperset(parameters):  # it does what no step tells
+        return about
+    none = frozenset(question for question, spans in touched.items() if not spans)
+    steps = {q: made for q, spans in touched.items() if (made := _fusion(good[q], spans, about.tuned))}
+    if steps:
+        return replace(about, how="fusion", steps=steps, untouched=none)
+    decisions = replace(about, how="decisions", untouched=none)
+    return (
+        decisions if any(spans and decisions._same(q, about.ran) for q, spans in touched.items()) else about
     )
 
 
@@ -174,112 +265,6 @@ def results(
                 found[id] = result
     progress(len(asked), len(asked))
     return found
-
-
-OWN = 2  # a route's own lists; one besides them is not searched at all with weight 0
-How = Literal["fusion", "decisions", "run"]
-Values = Mapping[str, Any]  # by parameter
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """The method of trying other values of `parameters` on a route's results, each "status ok". "fusion": the
-    step that they set is repeated. "decisions": the ranking is unchanged if every decision that they set is
-    unchanged. "run": it needs a run. `steps` are the questions' fusions; `untouched` questions used none of
-    the steps and keep their ranking; any other question needs a run.
-    """
-
-    how: How
-    parameters: tuple[Parameter, ...]
-    ran: Values
-    results: Mapping[str, RouteResult]
-    steps: Mapping[str, ReplayedFusion] = field(default_factory=dict)
-    untouched: frozenset[str] = frozenset()
-
-    def rankings(self, question: str, values: Values) -> tuple[Scored, ...]:
-        """Return the question's ranking with `values` of the parameters, or () if it takes a run.
-
-        Two where a list lost all its weight: with what only that list has at the end, and without, as a route
-        may leave out a search that weighs nothing. What both say holds.
-        """
-        result, step = self.results[question], self.steps.get(question)
-        as_ran = all(values[parameter.name] == self.ran.get(parameter.name) for parameter in self.parameters)
-        if as_ran or question in self.untouched or (self.how == "decisions" and self._same(question, values)):
-            return (tuple((hit.passage.id, hit.score) for hit in result.hits),)
-        if step is None:
-            return ()
-        changes = [sets(parameter, step.span, values[parameter.name]) for parameter in self.parameters]
-        return _again(result, step, {name: value for one in changes for name, value in one.items()})
-
-    def _same(self, question: str, values: Values) -> bool:
-        """Return whether every step that the parameters set is known to decide as before."""
-        result = self.results[question]
-        scored = {gate.span.id: gate for gate in gates(result)}
-        graded = {step.span.id: step.output for step in gradings(result)}
-        web = {step.span.id: step.output for step in recorded(result.spans, WebGrades)}
-
-        def edge(span: Span, name: str, stored: float) -> float:
-            """Return a threshold of a grader, NaN if it is to be the calibrated one: that is not known."""
-            setter = span.set_by.get(name, "")
-            wanted = values.get(setter)
-            if wanted is None or wanted == self.ran.get(setter):
-                return stored
-            return float(wanted) or math.nan
-
-        def keeps(span: Span, name: str, value: Any) -> bool:
-            if gate := scored.get(span.id):
-                return name == gate.name and gate.decide(value) == gate.decision
-            grading = graded.get(span.id)
-            if grading is not None and by_best(grading):
-                # both edges at once: one alone might pass the other
-                low, high = edge(span, "low", grading.low), edge(span, "high", grading.high)
-                known = name in CALIBRATED and low <= high
-                return known and at(grading.grades, low, high).decision == grading.decision
-            if grading is not None and (judged := by_mean(grading)) is not None:
-                stored = {"threshold": judged.threshold, "gain": judged.gain}
-                return name in stored and again(judged, **{**stored, name: value}) == again(judged, **stored)
-            if (found := web.get(span.id)) is None or name != "high":
-                return False
-            # as many web results are trusted, which is all that counts while the corpus is not trusted
-            high = edge(span, "high", found.high)
-            grades = [one.grade for one in found.grades if one.grade is not None]
-            trusted = sum(one >= found.high for one in grades)
-            return not math.isnan(high) and sum(one >= high for one in grades) == trusted
-
-        return all(
-            keeps(span, name, value)
-            for parameter in self.parameters
-            for span in result.spans
-            for name, value in sets(parameter, span, values[parameter.name]).items()
-        )
-
-
-def way(route: Route, names: Sequence[str], results: Mapping[str, RouteResult], ran: Values) -> Way:
-    """Return how to try other values of the parameters `names` on `results`, by question. `ran` are the
-    values that the results were made with, others at the defaults. Raises BadInput for an unknown parameter.
-    """
-    ran = route.settle(ran)
-    by_name = {parameter.name: parameter for parameter in route.parameters}
-    for name in names:
-        if name not in by_name:
-            known = ", ".join(by_name) or "none"
-            raise BadInput(f"route {route.name} has no parameter {name!r}; it has: {known}")
-    parameters = tuple(by_name[name] for name in names)
-    # the steps with an argument that one of the parameters set
-    touched = {
-        q: [span for span in result.spans if not {*names}.isdisjoint(span.set_by.values())]
-        for q, result in results.items()
-    }
-    seen = {name for spans in touched.values() for span in spans for name in span.set_by.values()}
-    if not seen.issuperset(names):  # it does what no step tells
-        return Way("run", parameters, ran, results)
-    none = frozenset(question for question, spans in touched.items() if not spans)
-    steps = {q: found for q, spans in touched.items() if (found := _fusion(results[q], spans, parameters))}
-    if steps:
-        return Way("fusion", parameters, ran, results, steps, none)
-    decisions = Way("decisions", parameters, ran, results, {}, none)
-    known_ones = any(spans and decisions._same(q, ran) for q, spans in touched.items())
-    return decisions if known_ones else Way("run", parameters, ran, results)
 
 
 def _fusion(

@@ -524,7 +524,7 @@ def test_stop_ends_what_runs_on_a_worker_elsewhere(url, tmp_path):
 def test_a_sweep_by_workers_gives_the_same_rankings(engine, tmp_path):
     perform(engine, prepare(engine, Spec("support", ("mmr", "dense"), split="all", queries=8)), out=tmp_path)
     about = subject(experiment_store.opened(tmp_path), "mmr", ["lam"])
-    todo = {(0.3,): list(about.way.results), (0.9,): list(about.way.results)}
+    todo = {(0.3,): list(about.results), (0.9,): list(about.results)}
     found = []
     for at in (None, WorkPlace(2)):
         running = sweep.Running(engine, about)

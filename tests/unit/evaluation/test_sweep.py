@@ -145,7 +145,7 @@ HOW |= dict.fromkeys(DECIDED, "decisions")
 def test_what_is_done_again_is_what_a_run_finds(engine, evaluation, again, route, parameter):
     rankings = again(route, parameter.name)
     subject = rankings.subject
-    assert subject.way.how == HOW.get((route, parameter.name), "run")
+    assert subject.how == HOW.get((route, parameter.name), "run")
 
     @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
     @given(st.data())
@@ -160,8 +160,8 @@ def test_what_is_done_again_is_what_a_run_finds(engine, evaluation, again, route
             assert told.keys() <= anew.keys()
 
     check()
-    assert set(rankings.stored(subject.now, "map")) == set(subject.way.results)
-    if subject.way.how != "run":  # it tells something about another value than the one in use
+    assert set(rankings.stored(subject.now, "map")) == set(subject.results)
+    if subject.how != "run":  # it tells something about another value than the one in use
         others = [
             (value,) for value in sweep_grid.default(parameter, subject.now[0]) if value != subject.now[0]
         ]
@@ -175,7 +175,7 @@ def test_two_parameters_of_one_step_are_done_again_together(engine, evaluation):
     for point in ((1, 0.3), (1000, 4.0), (7, 1.0)):
         anew = fresh(engine, evaluation, "hybrid_rrf", {"k": point[0], "dense_weight": point[1]})
         again = rankings.stored(point, "ndcg@10")
-        assert again == {q: anew[q]["ndcg@10"] for q in subject.way.results}
+        assert again == {q: anew[q]["ndcg@10"] for q in subject.results}
 
 
 def test_one_route_is_read_as_the_whole_run_is(evaluation):
@@ -268,8 +268,8 @@ class Given:
         labelled_ = LabelledSet("given", questions, {})
         evaluation = SimpleNamespace(labelled=labelled_, name="given")
         known = dict.fromkeys(values[now])
-        path = SimpleNamespace(results=known, parameters=(parameter(),), untouched=(), ran={})
-        self.subject = sweep_subject.Subject(evaluation, path, "route", now, ("q9",), 3)
+        ran = {"it": now[0]}
+        self.subject = sweep_subject.Subject(evaluation, "route", (parameter(),), ran, known, ("q9",), 3)
         self._values = values
 
     def stored(self, point, _metric):
@@ -420,7 +420,7 @@ def test_what_asks_a_model_is_priced_and_what_cannot_be_tried_is_said(evaluation
             sweep_subject.subject(evaluation, route, parameters)
     subject = sweep_subject.subject(evaluation, "rerank", ["candidates"])
     rankings = sweep_subject.Rankings(subject)
-    hits = {q: result.hits for q, result in subject.way.results.items()}
+    hits = {q: result.hits for q, result in subject.results.items()}
     given_ = {
         ((5,), q): None if q == "q1" else tuple((h.passage.id, h.score) for h in found)
         for q, found in hits.items()
