@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Literal
 
 import numpy as np
@@ -46,6 +47,22 @@ def jaccard(one: Sequence[str], other: Sequence[str], depth: int) -> float:
     """Return the passages in both top `depth` over the passages in either; 0 if both are empty."""
     a, b = set(one[:depth]), set(other[:depth])
     return len(a & b) / len(a | b) if a or b else 0.0
+
+
+def mean_overlaps(
+    rankings: Iterable[Mapping[str, Sequence[str]]], depth: int
+) -> tuple[list[str], NDArray[np.float64]]:
+    """Return the routes of any question's `rankings` by name, and the mean Jaccard index of each two of them
+    over all questions, shape (n, n); 1 with itself.
+    """
+    every = list(rankings)
+    routes = sorted({route for by in every for route in by})
+    alike = np.eye(len(routes))
+    for a, b in combinations(range(len(routes)), 2):
+        one, other = routes[a], routes[b]
+        values = [jaccard(by.get(one, ()), by.get(other, ()), depth) for by in every]
+        alike[a, b] = alike[b, a] = sum(values) / len(values)
+    return routes, alike
 
 
 def rbo(one: Sequence[str], other: Sequence[str], p: float) -> float:

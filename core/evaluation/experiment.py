@@ -20,7 +20,7 @@ from core.domain.needs import Need
 from core.domain.process_setup import long_lived
 from core.domain.types import AnswerStyle
 from core.engine.availability import missing, unprepared, why_not, without_model
-from core.evaluation import costs, dataset, report, runner, scoring, sets, summary
+from core.evaluation import comparison, costs, dataset, report, runner, scoring, sets, summary
 from core.evaluation.answers import TOLD_BY, Executed, measured
 from core.evaluation.calibration import calibrated_on
 from core.evaluation.counting import document_of
@@ -224,6 +224,9 @@ def perform(
         in_words(remark)
     for strangers in scoring.outside_remarks(outcomes, plan.routes, drawn.qrels):
         in_words(strangers)
+    bare = [q.id for q in drawn.questions if q.id in outcomes and not drawn.labelled(q.id)]
+    if prediction := comparison.predicted(outcomes, bare):
+        in_words(prediction["note"])
     figures: dict[str, Any] = {
         **summary.summarise(
             drawn,
@@ -243,6 +246,7 @@ def perform(
         **costs.machine_figures(outcomes.values()),
         "answering": asdict(plan.style) if plan.style else None,
         "interrupted": not whole,
+        **({"predicted": prediction} if prediction else {}),
         "reading": list(drawn.reading),
         "cannot_run": dict(ready.cannot),
         "warnings": list(warnings),

@@ -8,9 +8,7 @@ from itertools import combinations
 from math import nan
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from core.analysis.rank_overlap import jaccard
+from core.analysis.rank_overlap import mean_overlaps
 from core.evaluation import verdict
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.final import labelled_set
@@ -56,14 +54,9 @@ def groups(found: Rankings, least: float = ALIKE) -> list[RouteGroup]:
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform
 
-    routes = sorted({route for by in found.values() for route in by})
+    routes, alike = mean_overlaps(found.values(), TOP)
     if len(routes) < 2:
         return [RouteGroup((route,), 1.0) for route in routes]
-    alike = np.eye(len(routes))
-    for a, b in combinations(range(len(routes)), 2):
-        one, other = routes[a], routes[b]
-        values = [jaccard(by.get(one, ()), by.get(other, ()), TOP) for by in found.values()]
-        alike[a, b] = alike[b, a] = sum(values) / len(values)
     tree = linkage(squareform(1 - alike, checks=False), "average")
     made: dict[int, list[int]] = {}
     for at, name in enumerate(fcluster(tree, 1 - least + 1e-9, "distance")):

@@ -12,9 +12,9 @@ from pydantic import TypeAdapter
 from core.analysis.timeline import Latency
 from core.domain.background_job import jobs
 from core.domain.errors import BadInput, RouteScopeError
-from core.evaluation import background, experiment_store, leaderboard
+from core.evaluation import background, comparison, experiment_store, leaderboard
 from core.evaluation.experiment import perform, prepare
-from core.evaluation.outcome import JOURNAL, alone
+from core.evaluation.outcome import JOURNAL, Outcome, alone
 from core.evaluation.spec import Spec
 from core.evaluation.stored import checked
 from tests.fakes import FakeEngine, ScriptedLLM
@@ -335,3 +335,21 @@ def test_routes_are_ranked_and_those_without_a_value_are_last():
     figures = {"routes": {name: {"ndcg@10": mean, "n": 10} for name, mean in means.items()}}
     assert leaderboard.ranked(figures, "ndcg@10") == ["c", "a", "d", "b"]
     assert leaderboard.metrics(figures) == ["ndcg@10"]
+
+
+def test_routes_are_predicted_from_their_agreement_where_most_questions_have_no_label(engine, tmp_path):
+    lines = [json.dumps({"id": f"q{n}", "text": f"Who reports crushed box {n}?"}) for n in range(20)]
+    (tmp_path / "bare.jsonl").write_text("\n".join(lines))
+    spec = Spec("tiny", ("bm25", "dense", "hybrid_rrf"), questions=(str(tmp_path / "bare.jsonl"),))
+    figures, _, _ = perform(engine, prepare(engine, spec))
+    found = figures["predicted"]
+    assert (found["questions"], set(found["agreement"])) == (20, set(spec.routes))
+    assert found["note"] in figures["warnings"]
+    hits = {"one": ("a", "b"), "two": ("a", "b"), "three": ("x", "b")}
+    outcomes = {
+        str(n): {route: Outcome("ok", 1.0, tuple((id, 1.0) for id in ids)) for route, ids in hits.items()}
+        for n in range(40)
+    }
+    by_hand = comparison.predicted(outcomes, list(map(str, range(20))))
+    assert by_hand["agreement"] == pytest.approx({"one": 2 / 3, "two": 2 / 3, "three": 1 / 3})
+    assert comparison.predicted(outcomes, list(map(str, range(19)))) == {}
