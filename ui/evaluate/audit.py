@@ -25,7 +25,6 @@ from ui.evaluate import new
 from ui.evaluate.view import Look, sentences
 
 FIGURE, KIND, SIDE = "evaluate_audit_figure", "evaluate_audit_kind", "evaluate_audit_side"
-FOUND = ("Precision", "Recall", "Better", "Tied", "Worse", "Missed")
 MAX_SENTENCES = 8  # gains that are told in words; the table has all
 SIDES = {"all": "All", "better": "Firing is better", "worse": "Firing is worse", "tied": "No difference"}
 
@@ -52,7 +51,7 @@ def draw(look: Look) -> None:
         st.info("No figure could be measured both ways on these questions.")
         return
     metric = choice("figure", FIGURE, "Figure", figures, format_func=titled, width=230)
-    _decisions(document["decisions"], metric)
+    _decisions(document, metric)
     _questions(evaluation, document["decisions"], cases, metric)
 
 
@@ -73,20 +72,8 @@ def _routes(document: Mapping[str, Any]) -> None:
     ]
     stopped = ["The audit was stopped before its end; resume it for all questions."]
     show(sentences([*(stopped if document["interrupted"] else []), *(texts or ["No route was audited."])]))
-    shown = [name for name in audit.SHOWN if any(row.get(name) is not None for row in routes.values())]
     tables.table(
-        [
-            {
-                "Route": title(route),
-                "Claim": titled(row["claim"]) if "claim" in row else "baseline",
-                **_interval("Planned", row.get("planned") or {}),
-                "Verdict": (row.get("planned") or {}).get("verdict", ""),
-                **{titled(name): row.get(name) for name in shown},
-                "seconds": row["use"]["seconds_timed"],
-                **{name: row["use"][name] for name in ("calls", "tokens", "timed", "failed")},
-            }
-            for route, row in routes.items()
-        ],
+        _named(audit.routes(document)),
         "evaluate_audit_routes",
         "Routes with what they claim, their figures and their cost",
         pinned="Route",
@@ -96,20 +83,19 @@ def _routes(document: Mapping[str, Any]) -> None:
     say.caption(" ".join([facts, *(f"{warning}." for warning in document["warnings"])]))
 
 
-def _interval(name: str, found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a difference with its interval and p-value as columns."""
-    return {name: found.get("delta"), **tables.interval(found.get("ci95")), "p (Holm)": found.get("p_holm")}
+def _named(rows: Sequence[audit.Record]) -> list[audit.Record]:
+    return [{**row, "Route": title(row["Route"])} for row in rows]
 
 
 def _kind(row: Mapping[str, Any]) -> str:
     return f"{title(row['route'])}: {row['step']}"
 
 
-def _decisions(decisions: Sequence[Mapping[str, Any]], metric: str) -> None:
+def _decisions(document: Mapping[str, Any], metric: str) -> None:
     """Draw each kind of decision's gain when fired: in sentences, as a chart and as a table."""
     gains = [
         finding.compared(found["gain"], _kind(row), "its other way", titled(metric))
-        for row in decisions
+        for row in document["decisions"]
         if (found := row["figures"].get(metric)) and found["gain"]
     ]
     if gains:
@@ -118,25 +104,8 @@ def _decisions(decisions: Sequence[Mapping[str, Any]], metric: str) -> None:
         plot(of_findings(gains), "evaluate_audit_forest", " ".join(texts))
     else:
         st.caption("No decision fired on a question where this figure is known both ways.")
-    made = []
-    for row in decisions:
-        found, price = row["figures"].get(metric) or {}, row["price"]
-        made.append(
-            {
-                "Route": title(row["route"]),
-                "Decision": row["step"],
-                "Both ways": row["n"],
-                "Fired": row["fired"],
-                **{name: found.get(name.lower()) for name in FOUND},
-                **_interval("Gain", found.get("gain") or {}),
-                "Had it fired": found.get("gain_had_it_fired"),
-                **{f"More {name}": price[name] for name in ("calls", "tokens", "seconds")},
-                "timed": price["timed"],
-                "Left out": sum(row["left_out"].values()),
-            }
-        )
     tables.table(
-        made,
+        _named(audit.decisions_by(document, metric)),
         f"evaluate_audit_decisions:{metric}",
         f"Decisions by what firing gave in {titled(metric)}",
         pinned="Route",

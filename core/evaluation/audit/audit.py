@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from core.analysis.metrics import ANSWERS, titled
 from core.domain.errors import BadInput, Unavailable
-from core.domain.format import between, number, p_value
+from core.domain.format import between, number
 from core.domain.needs import Need
 from core.engine.availability import missing, why_not
 from core.evaluation import experiment
@@ -145,7 +145,9 @@ SHOWN = (
 )
 PACKAGES = ("llama_cpp_python", "onnxruntime", "faiss-cpu", "bm25s", "numpy", "scipy", "ir_measures")
 NOT_MEASURED = "not measured"
-Cells = dict[str, str]  # by the name of a column
+KIND, PRICE = ("Route", "Decision"), ("More calls", "More tokens", "More seconds", "timed", "Left out")
+FOUND = ("Precision", "Recall", "Better", "Tied", "Worse", "Missed")
+Record, Cells = dict[str, Any], dict[str, str]  # by the name of a column
 
 
 def versions() -> dict[str, str]:
@@ -191,101 +193,88 @@ def markdown(document: Mapping[str, Any]) -> str:
 
 
 def tables(document: Mapping[str, Any]) -> list[tuple[str, list[Cells]]]:
-    """Return the tables for people, with their titles: a route's means with intervals and what a question
-    took; its planned difference; its differences that nobody planned; each figure that turning a decision
-    changed; and what firing took more than the other way.
+    """Return the tables for people as text, with their titles: the routes with intervals of their means;
+    their differences that nobody planned; the decisions by each figure that turning one changed; and what
+    firing took more than the other way.
     """
-    kinds, routes = document["decisions"], document["routes"]
-    means = [name for name in SHOWN if any(name in row for row in routes.values())]
-    more = {name for row in routes.values() for name in row["counts"] if "accuracy" in name}
-    means += sorted(more - {*means})
-    measured, claims, decided, prices = [], [], [], []
-    for route, row in routes.items():
-        used = row["use"]
-        measured.append(
-            {
-                "route": route,
-                **{titled(name): _figure(row.get(name), row["ci95"].get(name)) for name in means},
-                "calls": f"{used['calls']:.1f}",
-                "tokens": f"{used['tokens']:.0f}",
-                "seconds": _seconds(used["seconds_timed"], used["timed"], used["asked"] - used["failed"]),
-                "failed": str(used["failed"]),
+    rows, means = document["routes"], routes(document)
+    for record, row in zip(means, rows.values(), strict=True):
+        known = [name for name in SHOWN if row.get(name) is not None]
+        record |= {titled(name): _figure(row[name], row["ci95"].get(name)) for name in known}
+    made = [("Routes", means)]
+    for base in document["baselines"]:
+        others = []
+        for route, against in ((route, row["against"].get(base)) for route, row in rows.items()):
+            figures = {
+                name: found for name, found in (against or {}).items() if name in SHOWN or name not in ANSWERS
             }
-        )
-        if "claim" in row:
-            found = row["planned"]
-            shown = (
-                {"difference": NOT_MEASURED}
-                if found is None
-                else {
-                    "difference": _figure(found["delta"], found["ci95"], signed=True),
-                    "p (Holm)": p_value(found["p_holm"]).removeprefix("p ").removeprefix("= "),
-                    "verdict": found["verdict"],
-                    "better / same / worse": " / ".join(
-                        str(found[key]) for key in ("wins", "ties", "losses")
-                    ),
-                }
+            cells = {
+                titled(name): _figure(found["delta"], found["ci95"], signed=True)
+                for name, found in figures.items()
+            }
+            others += [{"Route": route, **cells}] if against is not None else []
+        made.append((f"Differences from {base}", others))
+    every = (kind["figures"].items() for kind in document["decisions"])
+    for metric in dict.fromkeys(name for some in every for name, found in some if found["touched"]):
+        kinds = decisions_by(document, metric)
+        made.append(
+            (
+                f"Decisions by {titled(metric)}",
+                [{name: kind[name] for name in kind if name not in PRICE} for kind in kinds],
             )
-            claims.append({"route": route, "figure": titled(row["claim"]), **shown})
-    for kind in kinds:
-        head = {"route": kind["route"], "decision": kind["step"]}
-        counts = {name: str(kind[name]) for name in ("n", "fired")}
-        touched = [cells(found, titled(name)) for name, found in kind["figures"].items() if found["touched"]]
-        none = {"figure": "none changed on any question"}
-        decided += [{**head, **counts, **row} for row in touched or [none]]
-        price = kind["price"]
-        prices.append(
-            {
-                **head,
-                "fired": str(price["n"]),
-                "calls": "" if price["calls"] is None else f"{price['calls']:+.1f}",
-                "tokens": "" if price["tokens"] is None else f"{price['tokens']:+.0f}",
-                "seconds": _seconds(price["seconds"], price["timed"], price["n"]),
-                "left out": ", ".join(f"{n} {why}" for why, n in kind["left_out"].items()),
-            }
         )
-    others = []
-    for name in document["baselines"]:
-        rows = [
-            {
-                "route": route,
-                **{
-                    titled(figure): _figure(found["delta"], found["ci95"], signed=True)
-                    for figure, found in row["against"][name].items()
-                    if figure in SHOWN or figure not in ANSWERS
-                },
-            }
-            for route, row in routes.items()
-            if name in row["against"]
-        ]
-        others.append((f"Differences from {name}", rows))
-    unpaired = []
-    for row in document["unpaired"]:
-        times = ", ".join(f"{n} {decision}" for decision, n in row["decisions"].items())
-        unpaired.append({"route": row["route"], "decision": row["step"], "times": times})
+    prices = [{name: kind[name] for name in KIND + PRICE} for kind in decisions_by(document, "")]
+    unpaired = [
+        dict(zip((*KIND, "times"), (row["route"], row["step"], _counts(row["decisions"])), strict=True))
+        for row in document["unpaired"]
+    ]
+    made += [("Price when fired", prices), ("Decisions that no pair names, which were not turned", unpaired)]
+    return [(title, [{name: _cell(row[name]) for name in row} for row in some]) for title, some in made]
+
+
+def routes(document: Mapping[str, Any]) -> list[Record]:
+    """Return a record for each route: the difference that it claims, its means, and what a question took."""
+    rows = document["routes"]
+    shown = [name for name in SHOWN if any(row.get(name) is not None for row in rows.values())]
+    more = {name for row in rows.values() for name in row["counts"] if "accuracy" in name} - {*shown}
     return [
-        ("Routes", measured),
-        (f"What each route claims, against {document['baseline']}", claims),
-        *others,
-        ("Decisions", decided),
-        ("Price when fired", prices),
-        ("Decisions that no pair names, which were not turned", unpaired),
+        {
+            "Route": route,
+            "Claim": titled(row["claim"]) if "claim" in row else "baseline",
+            **_difference("Planned", planned),
+            "Verdict": planned.get("verdict", NOT_MEASURED if "claim" in row else ""),
+            **{titled(name): row.get(name) for name in (*shown, *sorted(more))},
+            "seconds": row["use"]["seconds_timed"],
+            **{name: row["use"][name] for name in ("calls", "tokens", "timed", "failed")},
+        }
+        for route, row in rows.items()
+        for planned in [row.get("planned") or {}]
     ]
 
 
-def cells(found: Mapping[str, Any], figure: str) -> Cells:
-    """Format one figure of one decision kind."""
-    gain, better = found["gain"] or {}, found["better"]
-    had_ends = found["gain_had_it_fired_ci95"]
-    return {
-        "figure": figure,
-        "precision": _share(found["precision"], better, found["fired"]),
-        "tied": str(found["tied"]),
-        "worse": str(found["worse"]),
-        "recall": _share(found["recall"], better, better + found["missed"]),
-        "gain when fired": _figure(gain.get("delta"), gain.get("ci95"), signed=True),
-        "gain had it fired": _figure(found["gain_had_it_fired"], had_ends, signed=True),
-    }
+def decisions_by(document: Mapping[str, Any], metric: str) -> list[Record]:
+    """Return a record for each kind of decision: what firing gave in `metric`, and what it took more."""
+    return [
+        {
+            "Route": kind["route"],
+            "Decision": kind["step"],
+            "Both ways": kind["n"],
+            "Fired": kind["fired"],
+            **{name: found.get(name.lower()) for name in FOUND},
+            **_difference("Gain", found.get("gain") or {}),
+            "Had it fired": found.get("gain_had_it_fired"),
+            **{f"More {name}": kind["price"][name] for name in ("calls", "tokens", "seconds")},
+            "timed": kind["price"]["timed"],
+            "Left out": _counts(kind["left_out"]),
+        }
+        for kind in document["decisions"]
+        for found in [kind["figures"].get(metric) or {}]
+    ]
+
+
+def _difference(name: str, found: Mapping[str, Any]) -> Record:
+    low, high = found.get("ci95") or (None, None)
+    return {name: found.get("delta"), "95% from": low, "to": high, "p (Holm)": found.get("p_holm")}
 
 
 def _figure(value: float | None, pair: Sequence[float] | None, *, signed: bool = False) -> str:
@@ -294,12 +283,9 @@ def _figure(value: float | None, pair: Sequence[float] | None, *, signed: bool =
     return number(value, signed=signed) + (f" ({between(*pair, signed=signed)})" if pair else "")
 
 
-def _share(value: float | None, part: int, whole: int) -> str:
-    return "" if value is None else f"{number(value)} ({part} of {whole})"
+def _counts(of: Mapping[str, int]) -> str:
+    return ", ".join(f"{n} {what}" for what, n in of.items())
 
 
-def _seconds(value: float | None, timed: int, of: int) -> str:
-    """Measured seconds, with over how many they are where that is not all."""
-    if value is None:
-        return NOT_MEASURED if of else ""
-    return f"{value:.2f}" + (f" ({timed} of {of})" if timed < of else "")
+def _cell(value: Any) -> str:
+    return "" if value is None else number(value) if isinstance(value, float) else str(value)
