@@ -147,7 +147,8 @@ PACKAGES = ("llama_cpp_python", "onnxruntime", "faiss-cpu", "bm25s", "numpy", "s
 NOT_MEASURED = "not measured"
 KIND, PRICE = ("Route", "Decision"), ("More calls", "More tokens", "More seconds", "timed", "Left out")
 FOUND = ("Precision", "Recall", "Better", "Tied", "Worse", "Missed")
-Record, Cells = dict[str, Any], dict[str, str]  # by the name of a column
+Record = dict[str, Any]  # by the name of a column
+Cells = dict[str, str]  # the same as text
 
 
 def versions() -> dict[str, str]:

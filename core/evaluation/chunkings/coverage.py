@@ -18,9 +18,10 @@ from core.corpus.chunk import sentences
 from core.domain.errors import BadInput
 from core.domain.text import TOKEN, tokens
 from core.domain.types import Passage
+from core.evaluation.counting import Place
 from core.evaluation.dataset import Evidence, LabelledSet, Written
 from core.evaluation.finding import count
-from core.evaluation.labels_file import find, located, lost_id
+from core.evaluation.labels_file import find, is_lost, place
 
 if TYPE_CHECKING:
     from core.corpus.corpus import Corpus
@@ -190,34 +191,26 @@ def areas(
     """Return the relevant text of each question; words that the corpus lacks count as lost.
 
     With `original`, the corpus that was labelled, `corpus` is another reading of it: each sentence of a quote
-    is located by itself. Raises BadInput if the corpus has none of the labelled text.
+    is located by itself. Raises BadInput if the corpus has none of the labelled documents.
     """
-    texts: dict[str, str | None] = {}
+    if original is not None:
+        split = {
+            id: [part for one in some for part in _sentences(one, corpus, original)]
+            for id, some in found.evidence.items()
+        }
+        found = replace(found, evidence={id: tuple(some) for id, some in split.items()})
     placed: dict[str, tuple[Area, ...]] = {}
-    error = None
-    for question, entries in found.evidence.items():
-        spans = []
-        for entry in entries:
-            if entry.grade < relevant_from:
-                continue
-            if entry.doc not in texts:
-                texts[entry.doc] = _text(corpus, entry.doc)
-            for part in _sentences(entry) if original is not None else (entry,):
-                text = texts[entry.doc]
-                try:
-                    if text is None:
-                        raise BadInput(f"{part.where}: corpus {corpus.name} has no document {part.doc!r}")
-                    span = located(part, text)
-                    spans.append(Area(part.doc, *span, span == (0, len(text))))
-                except BadInput as missing:
-                    error = error or missing
-                    size = tokens(part.quote or (original and _text(original, entry.doc)) or "")
-                    spans.append(Area(lost_id(part), 0, 0, lost=size or 1))
+    for question, places in place(found, corpus).places.items():
+        spans = [_area(one) for one in places if one.grade >= relevant_from]
         if spans:
             placed[question] = tuple(dict.fromkeys(spans))
-    if error is not None and original is None and all(area.lost for one in placed.values() for area in one):
-        raise error
     return placed
+
+
+def _area(one: Place) -> Area:
+    if is_lost(one.id):
+        return Area(one.id, 0, 0, lost=tokens(one.text) or 1)
+    return Area(one.doc, one.start, one.end, one.whole)
 
 
 def _text(corpus: Corpus, document: str) -> str | None:
@@ -227,8 +220,11 @@ def _text(corpus: Corpus, document: str) -> str | None:
         return None
 
 
-def _sentences(entry: Evidence) -> list[Evidence]:
+def _sentences(entry: Evidence, corpus: Corpus, original: Corpus | None = None) -> list[Evidence]:
+    """Return the sentences of a quote, or of a whole document that another reading of `original` lacks."""
     quote = entry.quote or ""
+    if original is not None and not quote and not corpus.has_document(entry.doc):
+        quote = _text(original, entry.doc) or ""
     spans = sentences(quote, 0, len(quote))
     return [replace(entry, quote=quote[start:end]) for start, end in spans] or [entry]
 
@@ -241,7 +237,7 @@ def following(found: Written, corpus: Corpus) -> Written:
         text = texts[entry.doc]
         if not entry.quote or not text or find(entry.quote, text):
             return entry
-        parts = [one for one in _sentences(entry) if find(one.quote or "", text)]
+        parts = [one for one in _sentences(entry, corpus) if find(one.quote or "", text)]
         return max(parts, key=lambda one: len(one.quote or ""), default=entry)
 
     evidence = {id: tuple(map(held, entries)) for id, entries in found.evidence.items()}

@@ -96,7 +96,7 @@ def prepare(engine: Engine, spec: Spec, found: Found | None = None, folder: Path
         parts[name] = experiment.prepare(engine, own, given, folder or source.path)
     asked = [question.id for question in parts[spec.corpus].labelled.questions]
     placed = {id: placed[id] for id in asked if id in placed}
-    if not placed:
+    if all(area.lost for some in placed.values() for area in some):
         raise BadInput(f"{written.name}: none of its {len(asked)} questions has labelled text to be covered")
     said = list(parts[spec.corpus].labelled.reading)
     if lost:

