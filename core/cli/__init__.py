@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 
 import click
 
@@ -18,52 +21,21 @@ from core.domain.errors import BadInput, RouteScopeError, describe, shortened
 from core.domain.program import COMMAND, version
 
 OK, FAILED, BAD_INPUT = 0, 1, 2
-# The first sentence of each command's help: --help loads no command.
-COMMANDS = {
-    "ask": "Run QUESTION through several routes and compare their hits.",
-    "audit": "Measure what the decisions of routes are worth, by asking again with each of them turned.",
-    "audit-access": "Test whether text of documents that GROUP may not see gets into the steps of routes.",
-    "calibrate": "Measure what the model's yes-or-no judgements are worth, and choose a threshold for each.",
-    "corpora": "List every corpus with its size and the state of its index.",
-    "demo": "Measure routes on the bundled questions, and watch the gate stop a bad change.",
-    "diff": "Show which questions broke and which were fixed from evaluation A to B, and at which step.",
-    "doctor": "Check this installation and show a fix for each problem.",
-    "eval": "Measure routes on labelled questions: a BEIR folder, or the name of a corpus with questions.",
-    "export": "Write stored runs to a file, or an evaluation to a folder for any web server.",
-    "fit": "Fit the weights of the route learned_fusion on labelled questions, and measure them.",
-    "gaps": "Sort questions that no route answers into gaps (in no document) and misses (not found).",
-    "gate": "Decide which route of an evaluation to ship.",
-    "hubs": "List hubs, the passages returned for many questions, and those never returned.",
-    "import": "Add runs: of a bundle that `export` wrote, or of traces.",
-    "index": "Build or refresh the index of a known corpus, a BEIR folder, a folder of documents or a file.",
-    "labels": "Label sets: questions, the passages to judge, and the judgements.",
-    "matrix": "Measure each way to search with each retriever on the questions of SET.",
-    "mcp": "Serve the tools ask, why and evaluations to a coding agent (Model Context Protocol).",
-    "memory": "List the conversations that `ask --session NAME` remembers, or the turns of one.",
-    "models": "List the known models and whether they are downloaded; `models pull NAME` downloads one.",
-    "module": "Write ROUTE as a small Python module that imports `core`, with the code path of `ask`.",
-    "questions": "Questions with labels for documents that have none.",
-    "raft": "Write training examples (RAFT) from a labelled set: a BEIR folder, or a corpus with questions.",
-    "routes": "List every route with its requirements, availability, parameters and source.",
-    "serve": "Open the dashboard.",
-    "sessions": "List, permanently delete and copy stored runs, or rescue them from a damaged file.",
-    "store": "Copy all that is stored (runs, labels, playlists, presets, memory) into another store.",
-    "sweep": "Try other values of one or two parameters of a route on the questions of a saved evaluation.",
-    "traffic": "Questions that people asked another program, from its traces.",
-    "worker": "Work for the Dask scheduler at tcp://HOST:PORT or tls://HOST:PORT, until interrupted.",
-}
-# The module of core.cli that has a command under its name with an underscore at its end, if named otherwise.
-MODULES = {
-    "audit-access": "audit_access",
-    "eval": "evaluate",
-    "export": "imports",
-    "import": "imports",
-    "index": "corpora",
-    "mcp": "serve",
-    "memory": "store",
-    "sessions": "store",
-    "worker": "serve",
-}
+# A command or group of commands as its module declares it: name, and the first sentence of its help.
+_DECLARED = re.compile(
+    r'^@(?:command|click\.group)\("([a-z-]+)"(?:, [a-z_]+=[^\n]*)?\)$.*?"""(.+?\.)(?:\s|""")',
+    re.MULTILINE | re.DOTALL,
+)
+
+
+@cache
+def commands() -> dict[str, tuple[str, str]]:
+    """Return each command's module and the first sentence of its help. --help loads no command."""
+    found = {}
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        for one in _DECLARED.finditer(file.read_text(encoding="utf-8")):
+            found[one[1]] = f"{__name__}.{file.stem}", " ".join(one[2].split())
+    return dict(sorted(found.items()))
 
 
 class Lazy(click.Group):
@@ -71,27 +43,26 @@ class Lazy(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """All names, in order."""
-        return sorted(COMMANDS)
+        return list(commands())
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
         """Return the command, or None if it does not exist."""
-        if name not in COMMANDS:
+        if name not in commands():
             return None
-        module = importlib.import_module(f"core.cli.{MODULES.get(name, name)}")
-        command = getattr(module, f"{name.replace('-', '_')}_")
+        command = getattr(importlib.import_module(commands()[name][0]), f"{name.replace('-', '_')}_")
         return command if isinstance(command, click.Command) else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List all commands without loading them."""
         with formatter.section("Commands"):
-            formatter.write_dl(sorted(COMMANDS.items()))
+            formatter.write_dl([(name, summary) for name, (_, summary) in commands().items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click's, with the names that are allowed in the message."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            raise BadInput(f"unknown command {args[0]!r}; known: {', '.join(sorted(COMMANDS))}")
+        if args and args[0] not in commands() and not args[0].startswith("-"):
+            raise BadInput(f"unknown command {args[0]!r}; known: {', '.join(commands())}")
         return super().resolve_command(ctx, args)
 
 
