@@ -7,17 +7,13 @@ from dataclasses import MISSING
 from pathlib import Path
 from typing import Any
 
-from core.cli import corpora
+from core.cli.asked_corpus import with_questions
 from core.cli.commands import COLUMNS, QUESTIONS, ROUTES, command
-from core.cli.common import emit, table, warn, working
-from core.corpus import catalogue
+from core.cli.common import emit, table, working
 from core.domain import filters, settings
-from core.domain.errors import BadInput, Unavailable
+from core.domain.errors import BadInput
 from core.engine import engine as engines
-from core.evaluation import sets
-from core.evaluation.access import audit_access, own_questions
-from core.evaluation.dataset import LabelledSet
-from core.evaluation.labels.final import labelled_set
+from core.evaluation.access import audit_access
 from core.evaluation.spec import option
 from core.evaluation.templating import say
 from core.routes.registry import pick
@@ -56,25 +52,11 @@ def audit_access_(
     merged = filters.with_rules(now.access, rules)
     filters.conditions(merged, group)  # before an index is built
     chosen = pick(routes) if routes is not None else [one for one in pick("all") if not one.asks()]
-    engine = engines.shared_engine()
-    source = catalogue.source(corpus, settings=now)
-    corpora.ensure(source, now)
-    opened = engine.corpus(source.name)
-    labelled: LabelledSet | None
-    said: list[str] = []
-    if labels is not None:
-        if engine.store is None:
-            raise Unavailable("labels are not stored here")
-        labelled, said = labelled_set(engine.store, labels, opened, split="all")
-    elif questions:
-        read = sets.read(source.name, source.path, split="all", questions=questions, columns=columns)
-        labelled, said = sets.tie(read, opened)
-    else:
-        labelled = own_questions(opened, source.path)
-    warn(said)
+    source, _, labelled = with_questions(corpus, questions, columns, labels)
     with working() as (bar, stop):
         how: dict[str, Any] = {"limit": limit, "canaries": canaries, "progress": bar, "cancel": stop}
-        found = audit_access(engine, source.name, group, merged, chosen, labelled=labelled, **how)
+        about = engines.shared_engine(), source.name, group, merged, chosen
+        found = audit_access(*about, labelled=labelled, **how)
     document = found.document()
     emit(document, _text(document))
     return 0 if found.clean else 1

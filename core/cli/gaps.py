@@ -7,15 +7,13 @@ from dataclasses import MISSING
 from pathlib import Path
 from typing import Any
 
-from core.cli import corpora
+from core.cli.asked_corpus import with_questions
 from core.cli.commands import COLUMNS, ROUTES, command
 from core.cli.common import emit, table, warn, working
-from core.corpus import catalogue
-from core.domain import settings
 from core.domain.text import one_line
 from core.engine import engine as engines
 from core.engine.availability import without_model
-from core.evaluation import access, gaps, sets
+from core.evaluation import access, gaps
 from core.evaluation.spec import option
 from core.evaluation.templating import say
 from core.routes.registry import pick
@@ -35,18 +33,14 @@ def gaps_(
     their documents. The test calls one in ten answerable questions a gap; how many real gaps it finds is
     printed. Names the document to write for each cluster of gaps, and the nearest route for misses.
     """
-    now = settings.current()
-    source = catalogue.source(corpus, settings=now)
-    found = sets.read(source.name, source.path, split="all", questions=questions, columns=columns)
-    corpora.ensure(source, now)
+    source, opened, labelled = with_questions(corpus, questions, columns)
+    assert labelled is not None  # --questions is required
     engine = engines.shared_engine()
-    opened = engine.corpus(source.name)
-    labelled, said = sets.tie(found, opened)
     chosen = pick(routes) if routes is not None else without_model(engine, source.name)
     names, known = [route.name for route in chosen], access.own_questions(opened, source.path) or labelled
     with working() as (bar, stop):
         document = gaps.find(engine, opened, labelled, names, known, progress=bar, cancel=stop)
-    warn((*said, *document["warnings"]))
+    warn(document["warnings"])
     emit(document, _text(document))
 
 

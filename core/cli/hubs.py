@@ -6,15 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from core.cli import corpora
+from core.cli.asked_corpus import with_questions
 from core.cli.commands import COLUMNS, command
-from core.cli.common import emit, table, warn, working
-from core.corpus import catalogue
-from core.domain import settings
+from core.cli.common import emit, table, working
 from core.domain.text import one_line
 from core.engine import engine as engines
-from core.evaluation import access, hubs, sets
-from core.evaluation.dataset import LabelledSet
+from core.evaluation import hubs
 from core.evaluation.spec import option
 from core.evaluation.templating import say
 
@@ -31,20 +28,9 @@ def hubs_(
     of `--questions` or of the corpus, it also names the relevant passages that hubs keep out of the first 10,
     and measures what taking the hubs out of the rankings changes.
     """
-    now = settings.current()
-    source = catalogue.source(corpus, settings=now)
-    corpora.ensure(source, now)
-    engine = engines.shared_engine()
-    opened = engine.corpus(source.name)
-    labelled: LabelledSet | None
-    if questions:
-        found = sets.read(source.name, source.path, split="all", questions=questions, columns=columns)
-        labelled, said = sets.tie(found, opened)
-        warn(said)
-    else:
-        labelled = access.own_questions(opened, source.path)
+    _, opened, labelled = with_questions(corpus, questions, columns)
     with working() as (bar, stop):
-        document = hubs.find(engine, opened, labelled, progress=bar, cancel=stop)
+        document = hubs.find(engines.shared_engine(), opened, labelled, progress=bar, cancel=stop)
     emit(document, _text(document))
 
 

@@ -26,7 +26,7 @@ from core.corpus.chunk import sentences
 from core.corpus.corpus import Corpus
 from core.corpus.embeddings import KEY_BYTES, VECTORS, mapped
 from core.corpus.enrichments.keys import Listed
-from core.corpus.enrichments.recipe import Tools
+from core.corpus.enrichments.recipe import Recipe, Tools
 from core.corpus.manifest import GRAPH
 from core.domain.settings import Settings
 
@@ -147,21 +147,16 @@ class Drawn:
             self.relations[min(a, b), max(a, b)] += 1
 
 
-class RuleGraph:
+class RuleGraph(Recipe):
     """Entities by rule (see `entities`); those that follow each other in a sentence are related.
 
     Source: Gutiérrez et al. 2025, "From RAG to Memory: Non-Parametric Continual Learning for Large Language
     Models" (HippoRAG 2), arXiv:2502.14802; with rules instead of its open information extraction.
     """
 
-    name, version = "graph", 1
+    name = "graph"
     title = "graph of entities"
     cost = "no model call; each entity is embedded"
-    uses_llm = False
-
-    def model(self, _settings: Settings, /) -> str:
-        """None of its own."""
-        return ""
 
     def about_bytes(self, characters: int, passages: int, dim: int, _settings: Settings, /) -> int:
         """Estimate a vector per 80 characters (measured: 46 to 115 on four sets), and its edges."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ from core.backends.vector import FaissIndex, write_graph
 from core.corpus.chunk import pieces, sentences
 from core.corpus.corpus import Corpus
 from core.corpus.embeddings import KEY_BYTES, VECTORS, mapped
-from core.corpus.enrichments.recipe import Tools, siblings
+from core.corpus.enrichments.recipe import Recipe, Tools, siblings
 from core.corpus.manifest import BM25, GRAPH
 from core.corpus.types import Span, count_unread, unread_notes
 from core.domain.settings import Settings
@@ -164,7 +164,7 @@ class KeyIndex:
         return Match(hits, {p.id: self._shown[best[row][1]] for row, p in zip(rows, passages, strict=True)})
 
 
-class KeyRecipe(ABC):
+class KeyRecipe(Recipe):
     """An enrichment that is an index of keys."""
 
     words = True  # whether BM25 searches the keys too
@@ -183,10 +183,6 @@ class KeyRecipe(ABC):
         """
         return self.entries(characters, passages) * (4 * dim + KEY_BYTES) + 3 * characters
 
-    def model(self, _settings: Settings, /) -> str:
-        """None of its own."""
-        return ""
-
     def make(self, corpus: Corpus, folder: Path, tools: Tools) -> int:
         """Write the index of the keys; returns how many there are."""
         return write(self.keys(corpus, tools), corpus, folder, tools, words=self.words)
@@ -204,10 +200,9 @@ NEAR = 160  # characters of each neighbour
 class Headings(KeyRecipe):
     """The heading path down to a passage, the end of the one before it and the beginning of the next."""
 
-    name, version = "headings", 1
+    name = "headings"
     title = "headings and neighbours of the passages"
     cost = "one more embedding per passage"
-    uses_llm = False
 
     def keys(self, corpus: Corpus, _tools: Tools, /) -> list[Key]:
         """Return one key per passage."""
@@ -250,10 +245,9 @@ SIZE = 200  # characters of a piece at most, about two sentences
 class Children(KeyRecipe):
     """Pieces of at most SIZE characters, cut at sentences, each with its document's title."""
 
-    name, version = "children", 1
+    name = "children"
     title = "small pieces of the passages"
     cost = "one embedding per piece, about four pieces per passage"
-    uses_llm = False
 
     def entries(self, characters: int, passages: int, /) -> int:
         """Sentences fill a piece to two thirds."""
@@ -282,10 +276,9 @@ class Sentences(KeyRecipe):
     Source: LlamaIndex 2023, SentenceWindowNodeParser, which embeds the sentence alone; the title is added.
     """
 
-    name, version = "sentences", 1
+    name = "sentences"
     title = "sentences of the passages"
     cost = "one embedding per sentence, about seven sentences per passage"
-    uses_llm = False
     words = False
 
     def entries(self, characters: int, passages: int, /) -> int:
@@ -312,7 +305,7 @@ class Contexts(KeyRecipe):
     Source: Anthropic 2024, "Introducing Contextual Retrieval".
     """
 
-    name, version = "contexts", 1
+    name = "contexts"
     title = "context written for each passage"
     cost = "one language model call per passage, with its document in the prompt"
     uses_llm = True
@@ -365,7 +358,7 @@ class Questions(KeyRecipe):
     Source: Vake, Vičič & Tošić 2025, "Hypothetical Prompt Embeddings", doi:10.2139/ssrn.5139335.
     """
 
-    name, version = "questions", 1
+    name = "questions"
     title = "questions written for each passage"
     cost = "one language model call per passage"
     uses_llm = True
@@ -400,7 +393,7 @@ class Expanded(Questions):
     Source: Nogueira, Yang, Lin & Cho 2019, "Document Expansion by Query Prediction", arXiv:1904.08375.
     """
 
-    name, version = "expanded", 1
+    name = "expanded"
     title = "passages with the questions written for each"
     cost = "one language model call per passage, none where its questions are there"
     words = True

@@ -23,7 +23,7 @@ from core.backends.learned_sparse import (
 )
 from core.backends.named_models import place
 from core.corpus.corpus import Corpus
-from core.corpus.enrichments.recipe import KeptSteps, Tools
+from core.corpus.enrichments.recipe import KeptSteps, Recipe, Tools
 from core.corpus.helpers import check
 from core.domain.errors import Unavailable
 from core.domain.once import Once
@@ -45,13 +45,12 @@ def load(settings: Settings) -> SpladeEncoder:
     return _models.get((name, identity(name)), lambda: SpladeEncoder(name))
 
 
-class LearnedSparse:
+class LearnedSparse(Recipe):
     """The weights a SPLADE model gives to the terms of its vocabulary, also those a passage lacks."""
 
-    name, version = "learned_sparse", 1
+    name = "learned_sparse"
     title = "learned term weights of the passages"
     cost = "one pass of the model over each passage"
-    uses_llm = False
 
     def __init__(self, load: Callable[[Settings], SpladeEncoder] = load) -> None:
         self._load = load

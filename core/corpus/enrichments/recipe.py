@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 from zipfile import BadZipFile
 
 from core.backends.admission import Asker
@@ -192,30 +193,34 @@ class KeptSteps(Generic[T]):
         return self.folder / f"{hashlib.blake2b(content, digest_size=16).hexdigest()}.npz"
 
 
-class Recipe(Protocol):
+class Recipe(ABC):
     """One kind of enrichment. A change of `version` makes what was made before stale."""
 
     name: str
-    version: int
+    version = 1
     title: str  # what it is, in words that complete "this corpus has no ..."
     cost: str  # what making it takes
-    uses_llm: bool
+    uses_llm = False
 
-    def model(self, settings: Settings, /) -> str:
-        """Return the model in `settings` that builds it, besides the embedder and the language model; "" if
+    def model(self, _settings: Settings, /) -> str:
+        """Return the model in the settings that builds it, besides the embedder and the language model; "" if
         none.
 
         Raises Unavailable if a required model is not set.
         """
+        return ""
 
+    @abstractmethod
     def about_bytes(self, characters: int, passages: int, dim: int, settings: Settings, /) -> int:
         """Estimate its bytes on disk for `passages` passages of `characters` characters in all, with
         embeddings of `dim` dimensions.
         """
 
+    @abstractmethod
     def make(self, corpus: Corpus, folder: Path, tools: Tools) -> int:
         """Write the files into the empty `folder`; returns the number of entries."""
 
+    @abstractmethod
     def open(self, corpus: Corpus, folder: Path, settings: Settings, /) -> Any:
         """Open it for search by steps."""
 

@@ -43,7 +43,6 @@ class Tree(KeyRecipe):
     one; the paper reduces them by UMAP and has a Gaussian mixture, whose groups overlap.
     """
 
-    version = 1
     words = False
 
     def entries(self, _characters: int, passages: int, /) -> int:
@@ -105,7 +104,6 @@ class Extracts(Tree):
     name = "extracts"
     title = "summaries extracted for groups of passages"
     cost = "one embedding for about every six passages"
-    uses_llm = False
 
     def summaries(self, corpus: Corpus, groups: Sequence[Sequence[str]], tools: Tools) -> list[str]:
         """One a group, of at most EXTRACT characters."""

@@ -22,7 +22,7 @@ from core.backends.onnx_text import in_bulk
 from core.corpus.corpus import Corpus
 from core.corpus.embeddings import KEYS, keys
 from core.corpus.enrichments.keys import Listed
-from core.corpus.enrichments.recipe import KeptSteps, Tools
+from core.corpus.enrichments.recipe import KeptSteps, Recipe, Tools
 from core.corpus.helpers import check
 from core.corpus.types import count_unread, unread_notes
 from core.domain import system
@@ -42,15 +42,14 @@ def load(settings: Settings) -> TokenEmbedder:
     return token_embedder(settings.late_model, settings=settings)
 
 
-class Tokens:
+class Tokens(Recipe):
     """The vectors of all tokens that count, as 16-bit floats: 2 * dim bytes a token. Or, with `late_bits` 2,
     as residuals: dim / 4 + 2 bytes, and the centroids; see core.backends.residuals.
     """
 
-    name, version = "tokens", 1
+    name = "tokens"
     title = "token vectors of the passages"
     cost = "one token embedding per passage, about 80 per second, and about 100 kB on disk for each"
-    uses_llm = False
 
     def __init__(self, load: Callable[[Settings], TokenEmbedder] = load) -> None:
         self._load = load
