@@ -29,7 +29,7 @@ _DECLARED = re.compile(
 
 
 @cache
-def commands() -> dict[str, tuple[str, str]]:
+def declared_commands() -> dict[str, tuple[str, str]]:
     """Return each command's module and the first sentence of its help. --help loads no command."""
     found = {}
     for file in sorted(Path(__file__).parent.glob("*.py")):
@@ -43,26 +43,26 @@ class Lazy(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """All names, in order."""
-        return list(commands())
+        return list(declared_commands())
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
         """Return the command, or None if it does not exist."""
-        if name not in commands():
+        if name not in declared_commands():
             return None
-        command = getattr(importlib.import_module(commands()[name][0]), f"{name.replace('-', '_')}_")
+        command = getattr(importlib.import_module(declared_commands()[name][0]), f"{name.replace('-', '_')}_")
         return command if isinstance(command, click.Command) else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List all commands without loading them."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in commands().items()])
+            formatter.write_dl([(name, summary) for name, (_, summary) in declared_commands().items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click's, with the names that are allowed in the message."""
-        if args and args[0] not in commands() and not args[0].startswith("-"):
-            raise BadInput(f"unknown command {args[0]!r}; known: {', '.join(commands())}")
+        if args and args[0] not in declared_commands() and not args[0].startswith("-"):
+            raise BadInput(f"unknown command {args[0]!r}; known: {', '.join(declared_commands())}")
         return super().resolve_command(ctx, args)
 
 

@@ -1,8 +1,7 @@
 """Strips and grades of stored runs: what was kept and dropped, by which grade, and nothing but text."""
 
-from html.parser import HTMLParser
-
 import pytest
+from bs4 import BeautifulSoup
 
 from core.analysis.run_view import gradings, strippings
 from core.domain.types import Query
@@ -12,20 +11,13 @@ from ui.evaluators.grades import table
 from ui.evaluators.sentence_filter import filtered, steps
 
 
-class Seen(HTMLParser):
+class Seen:
     """The tags and texts of a page."""
 
     def __init__(self, html):
-        super().__init__()
-        self.tags, self.texts = set(), []
-        self.feed(html)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.add(tag)
-        assert not any(name.startswith("on") for name, _ in attrs)
-
-    def handle_data(self, data):
-        self.texts.append(data)
+        page = BeautifulSoup(html, "html.parser")
+        self.tags, self.texts = {one.name for one in page.find_all()}, list(page.strings)
+        assert not [name for one in page.find_all() for name in one.attrs if name.startswith("on")]
 
 
 LONG = (

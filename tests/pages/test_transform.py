@@ -1,9 +1,9 @@
 """Transform: what each route made of the question, its figures equal to the stored run's."""
 
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
+from bs4 import BeautifulSoup
 
 from core.analysis.embedding_map import cosine
 from core.analysis.searches import finds
@@ -41,29 +41,10 @@ def both(run, id="both"):
     return replace(run, id=id, results=results)
 
 
-class Outline(HTMLParser):
-    """How deep lists are nested, and the cells of tables by row."""
-
-    def __init__(self, text):
-        super().__init__(convert_charrefs=True)
-        self.depth = self.deepest = 0
-        self.rows = []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.depth += tag == "ul"
-        self.deepest = max(self.depth, self.deepest)
-        if tag == "tr":
-            self.rows.append([])
-        elif tag in ("td", "th"):
-            self.rows[-1].append("")
-
-    def handle_endtag(self, tag):
-        self.depth -= tag == "ul"
-
-    def handle_data(self, data):
-        if self.rows and self.rows[-1]:
-            self.rows[-1][-1] += data
+def rows_of(text):
+    """The cells of the tables of a page, by row."""
+    rows = BeautifulSoup(text, "html.parser").find_all("tr")
+    return [[cell.get_text() for cell in row.find_all(["td", "th"])] for row in rows]
 
 
 @pytest.fixture
@@ -107,7 +88,7 @@ def test_a_table_tells_which_text_paid_and_equals_the_store(look, engine, stored
     paid = next(one for one in expected if one.text == VARIANTS[2])
     labels[paid.only[0]] = 3
     app = look("both")
-    rows = Outline(html(app).split("<h4>RAG-Fusion")[1].split("</table>")[0]).rows[1:]
+    rows = rows_of(html(app).split("<h4>RAG-Fusion")[1].split("</table>")[0])[1:]
     assert [tuple(map(int, row[1:4])) for row in rows] == [
         (len(one.found), len(one.only), len(one.kept)) for one in expected
     ]
@@ -133,7 +114,7 @@ def test_a_route_that_asked_otherwise_is_set_against_the_question_of_others(look
     for name in ("rewrite", "hyde"):
         expected = finds(run, named(run, name), 10)
         block = page.split(f"<h4>{named(run, name).title}")[1].split("</table>")[0]
-        rows = Outline(block).rows[1:]
+        rows = rows_of(block)[1:]
         assert [tuple(map(int, row[1:4])) for row in rows] == [
             (len(one.found), len(one.only), len(one.kept)) for one in expected
         ]
@@ -148,7 +129,8 @@ def test_the_tree_shows_what_each_text_brought(look, engine, stored):
     assert "4 queries" in page
     for text in VARIANTS:
         assert text in page
-    assert Outline(page).deepest == 2
+    lists = BeautifulSoup(page, "html.parser").find_all("ul")
+    assert max(len(one.find_parents("ul")) for one in lists) == 1
     assert "of its first 10 in the final top 10" in page
 
 

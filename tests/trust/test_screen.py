@@ -3,9 +3,9 @@
 import json
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
+from bs4 import BeautifulSoup
 
 from core.cli import main
 from core.domain.format import milliseconds
@@ -23,40 +23,17 @@ QUERY = Query("What of a fragile box?", (Turn("user", "My box arrived crushed.")
 REPLIES = {"hyde": "Fragile items are double boxed.", "variants": "fragile box\nsend back", "grade": "0.6"}
 
 
-class Columns(HTMLParser):
-    """The columns of Compare as they stand on the page: title, time, and each hit's rank, title and score."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.columns, self.path = [], []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag, attributes):
-        css = dict(attributes).get("class") or ""
-        self.path.append(css)
-        if css.split()[:1] == ["rs-col"]:
-            self.columns.append({"title": "", "ms": "", "hits": []})
-        elif css.split()[:1] == ["rs-hit"]:
-            self.columns[-1]["hits"].append({"rank": "", "title": "", "score": ""})
-
-    def handle_endtag(self, tag):
-        self.path.pop()
-
-    def handle_data(self, data):
-        if not self.columns or not self.path:
-            return
-        now, column = self.path[-1], self.columns[-1]
-        if column["hits"] and now in ("rank", "title", "score"):
-            column["hits"][-1][now] += data
-        elif not column["hits"] and now.split()[:1] == ["ms"]:
-            column["ms"] += data
-        elif not column["hits"] and not column["title"] and self.path[-2:-1] == ["name"]:
-            column["title"] += data
-
-
 def on_screen(app):
-    return {column["title"]: column for column in Columns(html(app)).columns}
+    """The columns of Compare by title: the time, and each hit's rank, title and score."""
+    columns = {}
+    for column in BeautifulSoup(html(app), "html.parser").select(".rs-col"):
+        hits = []
+        for hit in column.select(".rs-hit"):
+            found = {name: hit.select(f".{name}") for name in ("rank", "title", "score")}
+            hits.append({name: "".join(one.get_text() for one in some) for name, some in found.items()})
+        title, took = (column.select_one(place).get_text() for place in (".name > *", ".ms"))
+        columns[title] = {"ms": took, "hits": hits}
+    return columns
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ import sys
 import threading
 import time
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from bs4 import BeautifulSoup
 
 from core.analysis.diagnosis import headline
 from core.api import (
@@ -86,29 +86,15 @@ def test_the_frame_has_the_rank_of_each_passage_in_each_route(engine):
         assert set(order[:3]) <= set(frame.index)
 
 
-class Text(HTMLParser):
-    """Elements and text of a page, by Python's own parser."""
-
-    def __init__(self):
-        super().__init__()
-        self.tags, self.text = set(), ""
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.add(tag)
-        assert not [name for name, _ in attributes if name.startswith("on")]
-
-    def handle_data(self, data):
-        self.text += data
-
-
 def test_hostile_text_is_text_in_a_notebook(engine):
     engine.fakes["tiny"] = Shelf({f"{HOSTILE}:0-9": f"crushed {HOSTILE}"}, titles={f"{HOSTILE}:0-9": HOSTILE})
     found = compare(f"crushed {HOSTILE}", "tiny", ["bm25"], answers=True)
     for shown in (found, why(found, f"{HOSTILE}:0-9")):
-        page = Text()
-        page.feed(shown._repr_html_())
-        assert page.tags <= {"div", "table", "thead", "tbody", "tr", "th", "td"}
-        assert HOSTILE in page.text
+        page = BeautifulSoup(shown._repr_html_(), "html.parser")
+        elements = page.find_all()
+        assert {one.name for one in elements} <= {"div", "table", "thead", "tbody", "tr", "th", "td"}
+        assert not [name for one in elements for name in one.attrs if name.startswith("on")]
+        assert HOSTILE in page.get_text()
         assert "mathjax_ignore" in shown._repr_html_()  # no $...$ is drawn as a formula
     made = table(("a",), [(HOSTILE,)], above=[HOSTILE], below=[HOSTILE])
     assert (type(made), "<script>" in made) == (str, False)

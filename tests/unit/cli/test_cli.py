@@ -13,7 +13,7 @@ from shlex import split
 import pytest
 from jsonschema import Draft202012Validator
 
-from core.cli import ask, cli, commands, common, corpora, main
+from core.cli import ask, cli, common, corpora, declared_commands, main
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput, ModelFailed, Unavailable
 from core.domain.settings import PROJECT, Settings
@@ -508,7 +508,7 @@ def test_a_run_is_exported_and_imported_byte_for_byte(tmp_path, monkeypatch, cal
 @pytest.mark.slow
 def test_every_command_is_documented():
     assert cli_docs.PAGE.read_text(encoding="utf-8") == cli_docs.page(), "run: python -m scripts.cli_docs"
-    for name, (_, summary) in commands().items():
+    for name, (_, summary) in declared_commands().items():
         assert f"## `python -m core {name}`" in cli_docs.page()
         assert cli.get_command(None, name).get_short_help_str(300) == summary
 
