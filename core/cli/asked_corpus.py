@@ -14,8 +14,7 @@ from core.corpus.corpus import Corpus
 from core.corpus.source import Source
 from core.domain import settings
 from core.engine import engine as engines
-from core.evaluation import sets
-from core.evaluation.access import own_questions
+from core.evaluation import access, sets
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.labels.final import labelled_set
 
@@ -36,7 +35,7 @@ def with_questions(
     if labels is not None:
         labelled, said = labelled_set(open_store(), labels, corpus, split="all")
     elif found is None:
-        return source, corpus, own_questions(corpus, source.path)
+        return source, corpus, access.own_questions(corpus, source.path)
     else:
         labelled, said = sets.tie(found, corpus)
     warn(said)
