@@ -11,7 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from math import inf
@@ -216,28 +216,36 @@ def triage(
     """
     cancel, budget, began = cancel or threading.Event(), budget or Budget(), time.perf_counter()
     traffic, warnings = read_traffic(recorded, corpus, progress)
-    asked = _without_talk(engine, corpus, traffic, warnings, progress, cancel)
     plan = runner.Plan(corpus.name, tuple(routes))
     conditions = conditions_of(plan, engine)
-    digest = hashlib.sha256(to_bytes(dumps(conditions))).hexdigest()[:16]
-    before: set[str] = set()
+    folder = engine.settings.home / "traffic" / hashlib.sha256(to_bytes(dumps(conditions))).hexdigest()[:16]
     new: list[Outcome] = []
-    used = Counter[str]()
-
-    def within(question: Question, by: Mapping[str, Outcome]) -> bool:
-        """Count what a question used, and return whether the budget has room for another."""
-        if question.id not in before:
-            new.extend(by.values())
-            used["questions"] += 1
-            used["tokens"] += sum(outcome.tokens for outcome in by.values())
-        return used["questions"] < (budget.questions or inf) and used["tokens"] < (budget.tokens or inf)
+    used, room = Counter[str](), budget.questions or len(traffic)
 
     def ended() -> bool:
         return cancel.is_set() or time.perf_counter() - began > (budget.seconds or inf)
 
-    folder = engine.settings.home / "traffic" / digest
     with nullcontext() if label_set is None else Journal.open(folder, conditions) as journal:
-        before.update(journal.done if journal else ())
+        before = set(journal.done) if journal else set[str]()
+
+        def within(question: Question, by: Mapping[str, Outcome]) -> bool:
+            """Count what a question used, and return whether there are tokens for another."""
+            if question.id not in before:
+                new.extend(by.values())
+                used["questions"] += 1
+                used["tokens"] += sum(outcome.tokens for outcome in by.values())
+            return used["tokens"] < (budget.tokens or inf)
+
+        asked: list[TrafficQuestion] = []
+        talk: list[TrafficQuestion] = []
+        for done, one in enumerate(traffic, 1):
+            if id_of(one.query) in before:
+                asked.append(one)
+            elif room > 0 and not ended():
+                is_talk = _is_talk(engine, corpus, one.query, cancel)
+                (talk if is_talk else asked).append(one)
+                room -= not is_talk
+            progress("look for small talk", done, len(traffic))
         outcomes, _ = runner.run(
             engine,
             LabelledSet("traffic", tuple(Question(id_of(one.query), one.query) for one in asked), {}),
@@ -247,8 +255,10 @@ def triage(
             after=within,
             progress=lambda done, of: progress("ask questions", done, of),
         )
-    if len(outcomes) < len(asked):
-        warnings.append(f"stopped after {len(outcomes)} of {len(asked)} questions; the rest is not compared")
+    if talk:
+        warnings.append(f"left out as small talk: {len(talk)}, such as {talk[0].query.text[:80]!r}")
+    if (of := len(traffic) - len(talk)) > len(outcomes):
+        warnings.append(f"stopped after {len(outcomes)} of {of} questions; the rest is not compared")
     rows, lists = [], []
     failed: Counter[str] = Counter()
     for one in asked:
@@ -288,29 +298,15 @@ def triage(
     return document
 
 
-def _without_talk(
-    engine: Engine,
-    corpus: Corpus,
-    traffic: Sequence[TrafficQuestion],
-    warnings: list[str],
-    progress: Progress,
-    cancel: threading.Event,
-) -> list[TrafficQuestion]:
-    """Return the questions that are not small talk, and warn of the others."""
-    asked: list[TrafficQuestion] = []
-    talk: list[TrafficQuestion] = []
-    for done, one in enumerate(traffic, 1):
-        steps = Steps(engine.context(corpus, None, Trace("triage"), Memo(), cancel))
-        # The classifier of questions sees no need for documents: so it does of 9 of the 10 messages of
-        # `support` that are small talk, and of 4 of its 188 questions.
-        kind = ""
-        with suppress(Cancelled):  # reported by whoever asks the questions
-            kind = "" if cancel.is_set() else steps.classify(one.query).decision
-        (talk if kind == NO_LOOK_UP else asked).append(one)
-        progress("look for small talk", done, len(traffic))
-    if talk:
-        warnings.append(f"left out as small talk: {len(talk)}, such as {talk[0].query.text[:80]!r}")
-    return asked
+def _is_talk(engine: Engine, corpus: Corpus, query: Query, cancel: threading.Event) -> bool:
+    """Return whether the classifier of questions sees no need for documents: so it does of 9 of the 10
+    messages of `support` that are small talk, and of 4 of its 188 questions.
+    """
+    steps = Steps(engine.context(corpus, None, Trace("triage"), Memo(), cancel))
+    try:
+        return steps.classify(query).decision == NO_LOOK_UP
+    except Cancelled:  # reported by whoever asks the questions
+        return False
 
 
 def keep(
