@@ -8,26 +8,34 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from core.analysis.answers import decisions, forced
-from core.analysis.run_view import gradings, strippings
-from core.analysis.what_if.grading import bands, known, nears, reaching
+from core.analysis.passage_trace import PassageTrace
+from core.analysis.run_view import gradings, title_of
+from core.analysis.what_if.grading import bands, known
+from core.domain.errors import shortened
 from core.domain.needs import Family
 from core.domain.outputs import Grading
-from core.domain.rank_changes import ranks
 from core.domain.relevance import relevant
 from core.domain.types import RouteResult, Run
 
 JUDGING: tuple[Family, ...] = ("corrective", "agentic")  # families of routes that judge what they do
+DEPTH = 10  # of a ranking, that counts as shown
+DROPPED = ("dropped by grade", "compressed out")  # kinds of loss
 NAMED = 2  # passages that a sentence names
 LONG = 60  # characters of a title
 WAYS = 4  # decisions of a route that its sentence names
 
 
 def findings(run: Run, gold: Mapping[str, int]) -> list[str]:
-    """Summarise: labelled passages that were dropped or never graded, then wrong ones that were trusted."""
-    wanted = frozenset(relevant(gold))
-    lost = [one for result in run.results for one in _lost(run, result, wanted)]
-    wrong = [one for result in run.results for one in _wrong(run, result, gold)]
-    lines = Counter(lost + wrong)
+    """Summarise: labelled passages that a grader, floor or filter dropped, then wrong ones that were
+    trusted.
+    """
+    wanted = relevant(gold)
+    lines: Counter[str] = Counter()
+    for trace in map(PassageTrace, run.results):
+        fates = ((id, trace.fate(id, DEPTH)) for id in wanted)
+        name = trace.result.title
+        lines.update(f"{name}, “{_title(run, id)}”: {one.words}" for id, one in fates if one.kind in DROPPED)
+    lines.update(one for result in run.results for one in _wrong(run, result, gold))
     return [line if count == 1 else f"{line} The same in {count} steps." for line, count in lines.items()]
 
 
@@ -59,44 +67,6 @@ def held(run: Run) -> str:
     return f"Graded passages: {len(passages)}, in {len(steps)} steps of {len(routes)} routes."
 
 
-def _lost(run: Run, result: RouteResult, wanted: frozenset[str]) -> list[str]:
-    """Return sentences on the labelled passages that a route's graders and floors dropped or doubted."""
-    lines = [
-        f"{result.title}: “{step.span.name}” graded {told}."
-        for step in gradings(result)
-        if (told := _graded_out(run, result, step.output, wanted))
-    ]
-    for near in nears(result):
-        passed = reaching(near.output, near.output.floor)
-        gone = [(id, score) for id, score in near.output.cosines.items() if id in wanted and id not in passed]
-        if gone:
-            told = f"dropped {_labelled(run, gone)}, below {near.output.floor:.3g}"
-            lines.append(f"{result.title}: “{near.span.name}” {told}.")
-    for one in strippings(result):
-        pieces = one.output.by_passage
-        if none := sum(id in wanted and not any(s.kept for s in some) for id, some in pieces.items()):
-            told = f"removed every sentence of {none} labelled passages"
-            lines.append(f"{result.title}: “{one.span.name}” {told}.")
-    return lines
-
-
-def _graded_out(run: Run, result: RouteResult, one: Grading, wanted: frozenset[str]) -> str:
-    """Return the cost of a grader: relevant passages it graded that are not in the result, else those it
-    doubted.
-    """
-    places = ranks(result.hits)
-    given = [(grade.id, grade.grade) for grade in one.grades if grade.id in wanted]
-    gone = [(id, value) for id, value in given if id not in places]
-    if gone and result.status == "ok":
-        decision = f"decision: {one.decision or 'none'}"
-        return f"{_labelled(run, gone)}, which the final ranking lacks; {decision}"
-    if wanted and not given:
-        return f"none of {len(wanted)} relevant passages"
-    below = {grade.id for grade in bands(one.grades, one.low, one.high).below}
-    doubted = [(id, value) for id, value in given if id in below]
-    return f"{_labelled(run, doubted)} below {one.low:.3g}" if doubted else ""
-
-
 def _wrong(run: Run, result: RouteResult, gold: Mapping[str, int]) -> list[str]:
     """Return sentences on trusted passages that are labelled 0 or not labelled; [] without labels."""
     lines = []
@@ -121,15 +91,10 @@ def errors(one: Grading) -> list[tuple[str, str]]:
 
 
 def _named(run: Run, some: Sequence[tuple[str, float | None]]) -> str:
-    named = []
-    for id, value in some[:NAMED]:
-        passage = run.passages.get(id)
-        title = " ".join((passage.title or passage.doc_id).split()) if passage else id
-        title = title if len(title) <= LONG else title[: LONG - 1].rstrip() + "…"
-        named.append(f"“{title}” ({'no grade' if value is None else f'{value:.3f}'})")
+    named = [f"“{_title(run, id)}” ({'no grade' if value is None else f'{value:.3f}'})" for id, value in some]
     more = f" and {len(some) - NAMED} more" if len(some) > NAMED else ""
-    return ", ".join(named) + more
+    return ", ".join(named[:NAMED]) + more
 
 
-def _labelled(run: Run, some: Sequence[tuple[str, float | None]]) -> str:
-    return f"{len(some)} labelled passages ({_named(run, some)})"
+def _title(run: Run, id: str) -> str:
+    return shortened(" ".join(title_of(run, id).split()), LONG)

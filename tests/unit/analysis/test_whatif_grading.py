@@ -30,8 +30,10 @@ from core.evaluation.tuning.batch_run import follows
 from core.routes.registry import routes
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.runs import make_run
+from tests.unit.analysis.test_passage_trace import GRADED, KEPT, SPARSE, route
 from ui.charts.grades import describe_strip, grade_strip
 
+DROPPED = route([SPARSE, GRADED, KEPT], "ac")
 TEXTS = {
     "crushed:0-400": "If the box arrived crushed take photos of all six sides and report it within 48 hours. "
     "The bakery next door opens at seven and sells rolls, cakes and coffee to everyone who comes by. " * 3,
@@ -270,19 +272,14 @@ def test_the_first_words_tell_dropped_and_wrongly_trusted_passages():
     run = make_run(mishaps=False)
     (grading,) = gradings(run.results[-1])
     ids = [one.id for one in grading.output.grades]
-    left = tuple(hit for hit in run.results[-1].hits if hit.passage.id != ids[4])
-    run = replace(run, results=(*run.results[:-1], replace(run.results[-1], hits=left)))
-    dropped, trusted = findings(run, {ids[4]: 3, ids[0]: 0})
-    assert "“grade and decide” graded 1 labelled passages (" in dropped
-    assert "(0.080)" in dropped
+    (trusted,) = findings(run, {ids[0]: 0, ids[4]: 3})
     assert "0 of 1 have no label" in trusted
     assert "(0.940)" in trusted
-    assert "1 of 1 have no label" in findings(run, {ids[4]: 3})[1]
     assert findings(run, {ids[0]: 3, ids[3]: 2, ids[4]: 1}) == findings(run, {}) == []
-    twice = replace(run.results[-1], spans=run.results[-1].spans * 2)
-    never = findings(replace(run, results=(twice,)), {"elsewhere": 3})[0]
-    assert "graded none of 1 relevant passages." in never
-    assert never.endswith("The same in 2 steps.")
+    lost = replace(run.results[0], spans=DROPPED.spans, hits=DROPPED.hits, origin=DROPPED.origin)
+    told, *_ = findings(replace(run, results=(lost,)), {"b": 3})
+    assert told.startswith(f"{lost.title}, “b”: ")
+    assert told.endswith("graded 0.08 by “grade”, below 0.20, and “keep by grade” dropped it.")
     assert held(run) == "Graded passages: 5, in 1 steps of 1 routes."
     assert held(replace(run, results=run.results[:1])) == "No route in this run graded passages."
 
