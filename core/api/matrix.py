@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from core.api import arguments
 from core.api.arguments import File
-from core.api.evaluating import evaluate
+from core.corpus.embeddings import Begin
 from core.engine.engine import shared_engine
-from core.evaluation.matrix import HARNESSES, ONE_SHOT, measured, planned
+from core.evaluation import sets
+from core.evaluation.experiment import prepare
+from core.evaluation.matrix import HARNESSES, ONE_SHOT, measure, planned
+from core.evaluation.spec import Spec
 
 
 def matrix(
@@ -20,7 +24,10 @@ def matrix(
     scripted: bool = False,
     split: str = "test",
     answers: bool = False,
-    progress: bool = True,
+    noise: Sequence[int] = (),
+    noise_from: Sequence[str] = (),
+    begin: Begin | None = None,
+    progress: arguments.Progress | bool = True,
 ) -> list[dict[str, Any]]:
     """Measure each of `harnesses` with each of `retrievers` on the labelled questions of `target`.
 
@@ -28,23 +35,21 @@ def matrix(
     the first `error`, and as {mean, ci95, n}: the `recall` of labelled passages among those seen; `complete`,
     the share of questions with all of them; `per_hop`, the recall of the first, second ... labelled passage
     of questions with several; tokens, calls, steps and seconds. With `answers` also `correct` and `supported`
-    (see core.evaluation.answers). A question that failed has recall 0. Raises BadInput, and Unavailable if
-    agents need a language model that is not here.
+    (see core.evaluation.answers). A question that failed has recall 0.
+
+    With `noise` everything is measured again with that many times as many unrelated passages added, those of
+    the indexed corpora `noise_from` and then generated ones: `noise` of a row is 0 for the corpus as it is,
+    `generated` counts passages. `begin` gets the cost of embedding these; by default it rejects one above the
+    limits of the settings. Raises BadInput (NotConfirmed), and Unavailable if agents need a language model
+    that is not here.
     """
-    rows = []
-    for harness, retriever, route, parameters in planned(
-        shared_engine(), harnesses, retrievers, scripted=scripted
-    ):
-        found = evaluate(
-            target,
-            [route],
-            parameters={route: parameters},
-            queries=queries,
-            split=split,
-            timing="isolated",
-            answers=answers,
-            progress=progress,
-        )
-        figures = measured(found.labelled, found.outcomes, route, answers=answers)
-        rows.append({"harness": harness, "retriever": retriever, "route": route, **figures})
-    return rows
+    engine = shared_engine()
+    cells = planned(engine, harnesses, retrievers, scripted=scripted)
+    origin = arguments.source(target, None, engine.settings, known=False)
+    spec = Spec(origin.name, ("grep",), split=split, queries=queries, answers=answers)
+    found = sets.of_spec(spec, origin.path)
+    with arguments.reporting(progress) as report:
+        arguments.ensure(origin, engine.settings, report)
+        ready = prepare(engine, spec, found, origin.path)
+        how: dict[str, Any] = {"noise": noise, "others": noise_from, "begin": begin, "progress": report}
+        return measure(engine, ready.labelled, origin.name, cells, style=ready.plan.style, **how)

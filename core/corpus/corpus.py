@@ -117,6 +117,10 @@ class Corpus:
             raise BadInput(f"corpus {self.name} has no document {id!r}")
         return found
 
+    def whole(self) -> Iterator[tuple[Document, list[Passage]]]:
+        """Yield every document with its passages in order, by id."""
+        return self._store.whole()
+
     def has_document(self, id: str) -> bool:
         """Return True if the corpus has a document of that id."""
         return self._store.document(id) is not None

@@ -84,19 +84,21 @@ def build(
     embedder: Embedder | None = None,
     helpers: Helpers | None = None,
     begin: Begin | None = None,
+    former: Sequence[Path] = (),
 ) -> Corpus:
     """Build or refresh the index of `source` (a known corpus' name or a path) and open it.
 
     Unchanged parts are reused: an index of the same content is opened, no text is embedded twice, and a
     stopped build resumes. `helpers` embed instead of this process. `begin` receives the estimated cost of a
-    service before it is called; by default it rejects costs above the limits of the settings. Raises BadInput
-    (NotConfirmed), Unavailable, Cancelled.
+    service before it is called; by default it rejects costs above the limits of the settings. `former` are
+    the folders of sound indexes of other corpora with the same texts. Raises BadInput (NotConfirmed),
+    Unavailable, Cancelled.
     """
     wanted = catalogue.source(source, settings=settings, name=name, chunking=chunking, language=language)
     if wanted.kind == "table":
         wanted.stamp()  # says that it is not indexed
     home, stages = home_of(wanted.name, settings), builder.Stages(progress, cancel or threading.Event())
-    work = _IndexBuild(home, settings, stages, helpers, begin or gate(settings, confirmed=False))
+    work = _IndexBuild(home, settings, stages, helpers, begin or gate(settings, confirmed=False), [*former])
     try:
         home.mkdir(parents=True, exist_ok=True)
         with alone(home / ".lock", stages.cancel):

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from core.corpus.chunk import Chunking, made
 from core.corpus.metadata import HEAD
 from core.corpus.types import Cut, Document
+from core.domain.errors import IndexDamaged
 from core.domain.once import Recent
 from core.domain.text import searchable
 from core.domain.types import Passage
@@ -108,6 +109,16 @@ class Stored(Protocol):
     def spanning(self, document: str, start: int, end: int) -> list[Passage]: ...
 
     def documents(self, holding: str = "", after: str = "", limit: int = 100) -> list[Listed]: ...
+
+    def whole(self) -> Iterator[tuple[Document, list[Passage]]]:
+        """Yield every document with its passages in order, by id. Raises IndexDamaged if one goes missing."""
+        after = ""
+        while listed := self.documents(after=after, limit=AT_ONCE):
+            for one in listed:
+                if (found := self.document(one.id)) is None:
+                    raise IndexDamaged(f"document {one.id!r} went missing while all were read")
+                yield found
+            after = listed[-1].id
 
     def lengths(self) -> tuple[int, float, int]: ...
 

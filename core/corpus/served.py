@@ -26,7 +26,7 @@ from core.corpus.corpus import Corpus
 from core.corpus.passages import KEPT, Listed, PassageStore, Stored
 from core.corpus.stages import Stages
 from core.corpus.types import DenseWeight, Document
-from core.domain.errors import BadInput, IndexDamaged, Unavailable
+from core.domain.errors import BadInput, Unavailable
 from core.domain.once import Recent
 from core.domain.postgres import Dsn, escaped, unescaped
 from core.domain.program import COMMAND
@@ -441,7 +441,8 @@ class Place:
             prepare(connection, self.server)
             words = configuration(connection, language.partition("/")[0])
             with stages.stage("send to PostgreSQL"):
-                fill(connection, tables, _documents(store), store.everything(), vectors, words, stages.tick)
+                documents = ((one.id, one.title, one.text, one.meta) for one, _ in store.whole())
+                fill(connection, tables, documents, store.everything(), vectors, words, stages.tick)
             with stages.stage("index words in PostgreSQL"):
                 add_keys(connection, tables)
             if approximate:
@@ -471,16 +472,3 @@ class Place:
             for (fingerprint,) in connection.execute(gone, (self.name, keep)).fetchall():
                 parts = IndexTables(self.name, fingerprint).parts
                 connection.execute(compose("DROP TABLE IF EXISTS {p}, {d}", **parts))
-
-
-def _documents(store: PassageStore) -> Iterator[tuple[str, str, str, Mapping[str, str]]]:
-    """Every document once."""
-    after = ""
-    while listed := store.documents(after=after, limit=AT_ONCE):
-        for one in listed:
-            found = store.document(one.id)
-            if found is None:
-                raise IndexDamaged(f"document {one.id!r} went missing while it was sent")
-            document = found[0]
-            yield document.id, document.title, document.text, document.meta
-        after = listed[-1].id

@@ -5,8 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from core.corpus import noise as noisy
+from core.corpus.embeddings import Begin, gate
 from core.domain.errors import BadInput, Cancelled, Unavailable
 from core.domain.needs import Need
 from core.engine.availability import missing
@@ -15,6 +18,7 @@ from core.evaluation.statistics import mean_interval, unbounded_interval
 from core.routes.registry import routes
 
 if TYPE_CHECKING:
+    from core.domain.types import AnswerStyle
     from core.engine.engine import Engine
     from core.evaluation.dataset import LabelledSet
     from core.evaluation.gaps import Progress
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
 
 ONE_SHOT = {"bm25": "bm25", "dense": "dense", "hybrid": "hybrid_auto", "grep": "grep"}
 HARNESSES = {"one_shot": "", "iterative": "iterative", "agent": "read_files"}
+MatrixCell = tuple[str, str, str, dict[str, Any]]  # harness, retriever, route and its parameters
 SEEN = 9  # passages that a harness may see of each question
 
 
@@ -44,35 +49,45 @@ def measure(
     engine: Engine,
     labelled: LabelledSet,
     corpus: str,
+    cells: Sequence[MatrixCell],
     *,
-    scripted: bool = True,
+    style: AnswerStyle | None = None,
+    noise: Sequence[int] = (),
+    others: Sequence[str] = (),
+    begin: Begin | None = None,
     progress: Progress = lambda _what, _done, _of: None,
     cancel: threading.Event | None = None,
 ) -> list[dict[str, Any]]:
-    """Return a row for each harness and retriever over `corpus`; see `core.api.matrix.matrix`.
+    """Return a row for each of `cells`, and again for each level of `noise`; see `core.api.matrix.matrix`.
+    With `style` answers are written and measured.
 
-    Raises Unavailable if agents need a language model that is not here, and Cancelled.
+    Raises BadInput and Unavailable if a level cannot be built, and Cancelled.
     """
     cancel, rows = cancel or threading.Event(), []
-    for harness, retriever, route, parameters in planned(engine, HARNESSES, ONE_SHOT, scripted=scripted):
-        plan = runner.Plan(corpus, (route,), {route: parameters}, "isolated")
-        outcomes, whole = runner.run(
-            engine,
-            labelled,
-            plan,
-            ended=cancel.is_set,
-            progress=lambda done, of, what=f"{harness} with {retriever}": progress(what, done, of),  # type: ignore[misc]
-        )
-        if not whole:
-            raise Cancelled("stopped by the user")
-        figures = measured(labelled, outcomes, route)
-        rows.append({"harness": harness, "retriever": retriever, "route": route, **figures})
+    how: dict[str, Any] = {"begin": begin or gate(engine.settings, confirmed=False)}
+    how |= {"settings": engine.settings, "progress": progress, "cancel": cancel}
+    for times in (0, *noise):
+        asked, name, lacking = engine, corpus, 0
+        if times:
+            base, added = engine.corpus(corpus), [engine.corpus(other) for other in others]
+            lacking = noisy.lacking(base, added, times)
+            inside, made = noisy.build(base, added, times, embedder=engine.embedder_of(base), **how)
+            asked, name = type(engine)(inside), made.name
+        for harness, retriever, route, parameters in cells:
+            plan = runner.Plan(name, (route,), {route: parameters}, "isolated", style)
+            what = f"{harness} with {retriever}" + (f", {times} times the passages added" if times else "")
+            report = partial(progress, what)
+            outcomes, whole = runner.run(asked, labelled, plan, ended=cancel.is_set, progress=report)
+            if not whole:
+                raise Cancelled("stopped by the user")
+            row = {"noise": times, "generated": lacking, "harness": harness, "retriever": retriever}
+            rows.append(row | {"route": route, **measured(labelled, outcomes, route, answers=bool(style))})
     return rows
 
 
 def planned(
     engine: Engine, harnesses: Iterable[str], retrievers: Iterable[str], *, scripted: bool
-) -> list[tuple[str, str, str, dict[str, Any]]]:
+) -> list[MatrixCell]:
     """Return harness, retriever, route and parameters of each cell. Raises BadInput for an unknown name, and
     Unavailable if agents need a language model that is not here.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from core.analysis.metrics import titled
@@ -36,6 +37,27 @@ def weight_curve(measured: DenseWeight) -> Figure:
     points = [(weight, mean, "") for weight, mean in measured.found]
     look: dict[str, Any] = {"name": "known items", "mode": "lines+markers", "line": {"color": colour}}
     style.add_points(figure, points, "weight %{x:.2f}: %{y:.3f}", {"color": colour}, **look)
+    return figure
+
+
+def noise_slope(
+    rows: Sequence[Mapping[str, Any]], harnesses: Sequence[str], retrievers: Sequence[str]
+) -> Figure:
+    """Draw the recall of each retriever at each level of noise, the harnesses next to each other."""
+    levels = sorted({int(row["noise"]) for row in rows})
+    ticks = [f"{name.replace('_', ' ')}<br>×{level}" for name in harnesses for level in levels]
+    figure = chart(300, x=style.name_axis(ticks), y={"title": "recall seen", "range": [0, 1.02]})
+    colours = [KINDS["RETRIEVER"][1], KINDS["LLM"][1], KINDS["CHAIN"][1], KINDS["EVALUATOR"][1]]
+    for n, (colour, retriever) in enumerate(zip(colours, retrievers, strict=False)):
+        own = [row for row in rows if row["retriever"] == retriever]
+        look: dict[str, Any] = {"mode": "lines+markers", "line": {"color": colour}}
+        for at, harness in enumerate(harnesses):
+            found = [row["recall"] for row in own if row["harness"] == harness]
+            points = [(at * len(levels) + x + (n - 1.5) / 8, one["mean"], "") for x, one in enumerate(found)]
+            means, ends = [one["mean"] for one in found], [one["ci95"] for one in found]
+            look |= {"name": retriever, "showlegend": not at, "legendgroup": retriever}
+            look["error_y"] = style.error_bars(means, ends, colour)
+            style.add_points(figure, points, f"{retriever}: %{{y:.3f}}", {}, **look)
     return figure
 
 

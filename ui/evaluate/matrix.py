@@ -7,37 +7,53 @@ from typing import Any
 
 import streamlit as st
 
+from core.corpus import catalogue
 from core.corpus.build import Progress
+from core.corpus.noise import lacking
 from core.domain.needs import Need
 from core.engine.availability import missing
-from core.evaluation.matrix import HARNESSES, ONE_SHOT, SEEN, measure
+from core.evaluation.matrix import HARNESSES, ONE_SHOT, SEEN, measure, planned
 from ui.app import corpora, say, state
 from ui.app.choice import switch
 from ui.app.plot import plot
 from ui.charts.heatmaps import shares
+from ui.charts.sweep import noise_slope
 from ui.components import tables
 from ui.evaluate.view import Look
 
+TIMES = (10, 100, 1000)
+
 
 def draw(look: Look) -> None:
-    """Draw the button, and of the last measurement the figure and the table."""
-    corpus = str(look.evaluation.spec["corpus"])
+    """Draw the choices, the button, and of the last measurement the figures and the table."""
+    engine, corpus = state.engine(), str(look.evaluation.spec["corpus"])
     st.caption(f"Each harness sees {SEEN} passages of a question. Scripted agents ask no model.")
     asks = False
-    if not missing(state.engine()).get(Need.LLM):
+    if not missing(engine).get(Need.LLM):
         asks = switch("model", "matrix_model", "Let the model choose the agents' actions (slow)")
+    others = [name for name in catalogue.names(engine.settings) if name != corpus]
+    chosen = st.multiselect("Add unrelated passages of", others, key="matrix_noise")
+    times = st.pills("Times as many", TIMES, selection_mode="multi", key="matrix_times") if chosen else []
+    for one in times:
+        made = lacking(engine.corpus(corpus), [engine.corpus(name) for name in chosen], one)
+        st.caption(f"{one} times: {made:,} passages are generated and embedded.")
 
     def work(progress: Progress, cancel: threading.Event) -> list[dict[str, Any]]:
-        engine, labelled = state.engine(), look.evaluation.labelled
-        return measure(engine, labelled, corpus, scripted=not asks, progress=progress, cancel=cancel)
+        cells = planned(engine, HARNESSES, ONE_SHOT, scripted=not asks)
+        how: dict[str, Any] = {"noise": sorted(times), "others": chosen}
+        return measure(
+            engine, look.evaluation.labelled, corpus, cells, **how, progress=progress, cancel=cancel
+        )
 
-    called = f"{look.evaluation.name} matrix{' by the model' if asks else ''}"
+    what = f" with {chosen} {times}" if times else ""
+    called = f"{look.evaluation.name} matrix{' by the model' if asks else ''}{what}"
     build = corpora.background(called, "The matrix is measured", "Measure", "matrix_start", work)
     if build is not None:
         _drawn(build.result)
 
 
-def _drawn(rows: list[dict[str, Any]]) -> None:
+def _drawn(every: list[dict[str, Any]]) -> None:
+    rows = [row for row in every if not row["noise"]]
     by = {(row["harness"], row["retriever"]): row for row in rows}
     values = [[by[harness, retriever]["recall"] for retriever in ONE_SHOT] for harness in HARNESSES]
     if not rows[0]["n"]:
@@ -54,13 +70,21 @@ def _drawn(rows: list[dict[str, Any]]) -> None:
     st.caption(
         "Recall of the labelled passages seen, with 95% intervals. Overlapping intervals are no ranking."
     )
+    if len(every) > len(rows):
+        slope = "Recall as unrelated passages are added, in multiples of the corpus' own, with 95% intervals."
+        plot(noise_slope(every, list(HARNESSES), list(ONE_SHOT)), "matrix_noise_slope", slope)
     tables.table(
         [
-            {"Harness": row["harness"], "Retriever": row["retriever"], "Failed": row["failed"]}
+            {
+                "Noise": row["noise"],
+                "Harness": row["harness"],
+                "Retriever": row["retriever"],
+                "Failed": row["failed"],
+            }
             | {"All seen": row["complete"]["mean"]}
             | {f"Hop {n}": hop["mean"] for n, hop in enumerate(row["per_hop"][:4], 1)}
             | {name.title(): row[name]["mean"] for name in ("tokens", "calls", "steps", "seconds")}
-            for row in rows
+            for row in every
         ],
         "matrix_rows",
         "The matrix as a table",

@@ -10,7 +10,7 @@ from core.domain.errors import BadInput, Cancelled
 from core.domain.needs import Need
 from core.domain.types import Query
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.matrix import HARNESSES, ONE_SHOT, SEEN, cell, measure, measured
+from core.evaluation.matrix import HARNESSES, ONE_SHOT, SEEN, cell, measure, measured, planned
 from core.evaluation.outcome import Outcome
 from core.routes.registry import routes
 from tests.fakes import FakeEngine
@@ -18,13 +18,10 @@ from tests.parcels import QUESTIONS, TEXTS, labelled, people
 
 
 def test_every_cell_is_a_route_with_allowed_parameters():
-    for harness in HARNESSES:
-        for retriever in ONE_SHOT:
-            route, parameters = cell(harness, retriever, True)
-            settled = routes()[route].settle(parameters)
-            assert not routes()[route].asks(settled), "a scripted cell asks no model"
-            if harness != "one_shot":
-                assert settled["keep"] == SEEN, "equal budgets"
+    for _, _, route, parameters in planned(None, HARNESSES, ONE_SHOT, scripted=True):
+        settled = routes()[route].settle(parameters)
+        assert not routes()[route].asks(settled), "a scripted cell asks no model"
+        assert settled.get("keep", SEEN) == SEEN, "equal budgets"
     assert routes()["read_files"].asks(routes()["read_files"].settle(cell("agent", "grep", False)[1]))
 
 
@@ -75,7 +72,8 @@ def test_a_measured_matrix_has_a_row_for_each_cell_and_can_be_stopped(tmp_path):
     engine = FakeEngine(tmp_path, texts=TEXTS)
     some = labelled(people(engine.corpus("tiny")), questions=QUESTIONS[:3])
     told = []
-    rows = measure(engine, some, "tiny", progress=lambda what, done, of: told.append((what, done, of)))
+    cells = planned(engine, HARNESSES, ONE_SHOT, scripted=True)
+    rows = measure(engine, some, "tiny", cells, progress=lambda *said: told.append(said))
     assert [(row["harness"], row["retriever"]) for row in rows] == list(product(HARNESSES, ONE_SHOT))
     assert {row["n"] for row in rows} == {3}
     assert all(row["failed"] == 0 and row["recall"]["mean"] > 0 for row in rows)
@@ -83,4 +81,4 @@ def test_a_measured_matrix_has_a_row_for_each_cell_and_can_be_stopped(tmp_path):
     stopped = threading.Event()
     stopped.set()
     with pytest.raises(Cancelled):
-        measure(engine, some, "tiny", cancel=stopped)
+        measure(engine, some, "tiny", cells, cancel=stopped)

@@ -1,0 +1,49 @@
+"""A corpus with unrelated passages: its own stay as they are, and nothing known is embedded again."""
+
+import json
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from core.corpus import index, noise
+from core.corpus.chunk import Chunking
+from core.domain.errors import BadInput
+from core.domain.text import searchable
+
+
+def test_own_passages_stay_and_only_generated_ones_are_embedded(tmp_path, settings, model):
+    own, other = tmp_path / "own", tmp_path / "other"
+    for folder in (own, other):
+        folder.mkdir()
+    for n in range(3):
+        (own / f"{n}.md").write_text(f"# Part {n}\n\n" + f"The depot number {n} opens at six. " * 6)
+    lines = [
+        {"_id": f"d{n}", "title": f"t{n}", "text": f"Birds of kind {n} fly far. Fish swim."} for n in range(5)
+    ]
+    (other / "corpus.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    base = index.build(None, own, settings=settings, chunking=Chunking(80, 10))
+    others = [index.build(None, other, settings=settings)]
+    assert base.size > 5
+    before, costs = len(model.embedded), []
+    how = {"settings": settings, "embedder": model, "begin": costs.append}
+    inside, made = noise.build(base, others, 2, **how)
+    lacking = 2 * base.size - others[0].size
+    assert (made.size, noise.lacking(base, others, 2), costs[0].texts) == (3 * base.size, lacking, lacking)
+    for row, passage, _ in base.everything():
+        assert made.by_ids([passage.id]) == {passage.id: passage}
+        assert np.array_equal(made.vectors([made.row(passage.id)]), base.vectors([row]))
+    texts = list(islice(noise.generated(others), lacking))
+    assert all(text.count("Birds of kind") == noise.SENTENCES for text in texts), (
+        "short sentences are left out"
+    )
+    embedded = set(model.embedded[before:])
+    known = {searchable(one.title, one.text) for of in (base, *others) for _, one, _ in of.everything()}
+    assert set(texts) <= embedded
+    assert not known & embedded
+    before = len(model.embedded)
+    assert noise.build(base, others, 2, **how)[1].fingerprint == made.fingerprint
+    assert (len(model.embedded), len(costs)) == (before, 1), "what is built is reused without a question"
+    assert index.open_corpus(made.name, settings=inside).size == made.size
+    with pytest.raises(BadInput):
+        noise.build(base, [base], 2, **how)
