@@ -207,7 +207,7 @@ def sessions_in_words(read: Traces, found: Sequence[Latency], apart: int = 0) ->
         told[0] += f" Leaves out {read.elsewhere} results of imported runs, timed on another machine."
     if len(found) > 1:
         slow, quick = (f"{one.name} ({milliseconds(one.at[50] or 0.0)})" for one in (found[0], found[-1]))
-        told.append(f"{slow} has the longest median and {quick} the shortest.")
+        told.insert(0, f"{slow} has the longest median and {quick} the shortest.")
     if reused := sum(one.source != "now" for one in found) or apart:
         hidden = ", not shown here" if apart else ""
         told.append(f"Rows from the cache or recordings, with the original times: {reused}{hidden}.")

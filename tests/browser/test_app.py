@@ -18,10 +18,20 @@ import pytest
 from core.evaluation.labels import desk as desks
 from core.routes.registry import routes
 from core.store import Store
-from tests.browser.acting import alerts, eventually, settle, tick
+from tests.browser.acting import MAIN, alerts, eventually, settle, tick
 from tests.runs import HOSTILE, STANDALONE, make_run
 
 pytestmark = [pytest.mark.browser, pytest.mark.enable_socket]
+# Notes where the tabs of a run are, in each frame from now on.
+TOPS = f"""() => {{
+  window.tops = new Set()
+  const look = () => {{
+    const tabs = document.querySelector("{MAIN} [role=tablist]")
+    if (tabs) window.tops.add(Math.round(tabs.getBoundingClientRect().top))
+    requestAnimationFrame(look)
+  }}
+  look()
+}}"""
 QUESTION = "How do I send an item back?"
 
 
@@ -192,12 +202,18 @@ def test_ask_with_the_keyboard_and_reopen_by_link(tab):
     ask(page)
     page.wait_for_selector(".rs-hit")
     assert time.perf_counter() - began < 60  # generous: other work may share the machine
+    page.evaluate(TOPS)
     finish(page)
+    tops = page.evaluate("[...window.tops]")
+    assert max(tops) - min(tops) <= 2, "what is read moves when the run ends and routes have failed"
     assert "run=" in page.url
     titles = page.locator(".rs-head .name span:first-child").all_inner_texts()
     first_choice = {route.title for route in routes().values() if route.first}
     assert set(titles) < first_choice, "those that need a model are told above"
+    page.locator(".st-key-troubles button").click()
+    page.wait_for_selector(".rs-trouble summary")
     told = page.locator(".rs-trouble summary").all_inner_texts()
+    page.keyboard.press("Escape")
     assert all(name in "".join(told) for name in first_choice - set(titles))
     first = page.locator(".rs-grid").inner_text()
     assert "Returns" in first

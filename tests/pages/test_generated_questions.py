@@ -73,7 +73,6 @@ def test_who_was_quicker_is_told_and_nothing_is_overwritten(engine, opened):
 def test_an_empty_set_says_what_to_do(engine, view):
     desks.create(engine.store, "plain", "tiny", [Question("q", Query("When?"))])
     app = view("label.py", "Generated questions", set="plain")
-    assert any("no generated questions yet" in one.value for one in app.info)
     assert app.button(key="generated_write")
 
 

@@ -49,7 +49,7 @@ def intervals(
     # by the values alone: on a narrow screen the names of the lines would stretch the axis
     x = {"title": words(about, 90), "tickformat": form, "range": [low - pad, high + pad]}
     figure = chart(
-        96 + 24 * max(1, len(rows)),
+        96 + 24 * max(3, len(rows)),  # fewer would leave no room between the names of the lines and the ticks
         x=x,
         y=style.row_axis([words(one.title, 44) for one in rows]),
         margin={"l": 8, "r": 24, "t": 34, "b": 8},

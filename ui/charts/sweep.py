@@ -76,7 +76,7 @@ def sweep_curve(curve: Curve) -> Figure:
     figure = chart(
         360,
         x={"title": words(curve.subject.names[0], 60), **ticks},
-        y={"title": titled(curve.metric), **wide},
+        y={"title": titled(curve.metric), "tickformat": ".3f", **wide},
     )
     style.add_line(figure, [x for x, *_ in done], means, {"color": KINDS["RETRIEVER"][1], "width": 2})
     for verdict, (name, colour, symbol) in STYLES.items():

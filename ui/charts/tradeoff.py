@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from math import log10
 from typing import Any
 
@@ -38,6 +39,14 @@ def tradeoff(
         y={"title": words(metric, 60), "tickformat": ".2f"},
         margin={"l": 8, "r": 60, "t": 8, "b": 8},
     )
+    # Two labels below and right of points that are next to each other would lie on one another.
+    at = {name: (q, log10(max(0.01, c)) if time else c) for name, (q, c) in known.items()}
+    near = [0.1 * (max(one) - min(one)) for one in zip(*at.values(), strict=True)]
+    crowded = {
+        one
+        for one, two in pairwise(on)
+        if all(abs(a - b) < d for a, b, d in zip(at[one], at[two], near, strict=True))
+    }
     line = {"color": blue, "width": 2, "shape": "hv"}
     style.add_line(figure, [known[name][1] for name in on], [known[name][0] for name in on], line)
     beaten = "beaten by one on the front"
@@ -51,7 +60,7 @@ def tradeoff(
         if label != beaten:
             labels = {"mode": "markers+text", "text": [words(names[name], 30) for name in group]}
             # clear of the line, which goes right and then up; the last one would leave the chart there
-            sides = ["top left" if n == on[-1] else "bottom right" for n in group]
+            sides = ["top left" if n == on[-1] or n in crowded else "bottom right" for n in group]
             labels |= {"textposition": sides, "textfont": {"color": style.ink()}}
         style.add_points(
             figure,

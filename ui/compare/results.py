@@ -41,6 +41,7 @@ WAITS = (
     (recorded_waits.loading, "for a model, text or tokens to be available"),
     (recorded_waits.waited, "for a busy model"),
 )
+STATUS_WIDTH = 165  # pixels, of a bar and of the button that replaces it
 POLL_S, ELSEWHERE_S = 0.4, 2.0  # seconds between looks at a job, and at a run that only the store knows
 SHOWN_FROM_MS = 50.0  # a wait that is worth a word
 PAGES = {"why.py": "Why", "steps.py": "Steps", "latency.py": "Latency"}
@@ -61,7 +62,8 @@ def draw(run: Run, waiting: Sequence[Waiting] = (), doing: str = "") -> None:
         if run.status != "running":
             complaint.popover(run, "wrong_ranking", gold)
         about = st.container(width="content")
-    _troubles(run)
+    if run.results and not worked(run):
+        show(troubles(run.results))
     show(dense(view.density))
     columns = {"Columns": lambda: _columns(run, view, waiting)}
     matrix = {"Ranks": lambda: _ranks(run, view, waiting)}
@@ -99,32 +101,47 @@ def pressed(run: Run, told: str) -> None:
 
 
 def _status(run: Run, waiting: Sequence[Waiting], doing: str) -> None:
-    """Draw how many routes have a result, as a bar while the run is under way."""
+    """Draw how many routes have a result: a bar while the run is under way, then why some have none.
+
+    It takes the same place either way, so that nothing below moves when a run ends.
+    """
     done, total = len(run.results), len(run.results) + len(waiting)
-    with st.container(width=150, key="status"):
+    failed = done - len(worked(run))
+    with st.container(width=STATUS_WIDTH, key="status"):
         if run.status == "running":
-            st.progress(done / max(1, total), text=md(f"{done} of {total} routes · {doing}"))
+            lost = f", {failed} failed" if failed else ""
+            st.progress(done / max(1, total), text=md(f"{done} of {total} routes{lost} · {doing}"))
             return
-        facts = [f"{len(worked(run))} of {total} routes, {milliseconds(run.wall_ms)}"]
+        facts = (
+            []
+            if _troubles(run, failed)
+            else [f"{len(worked(run))} of {total} routes, {milliseconds(run.wall_ms)}"]
+        )
         facts += [SPOKEN[run.status]] if run.status in SPOKEN else []
         facts += [f"filter {one}" for one in texts(run.settings.get(FILTERS))]
         if run.query.text != (st.session_state.get(state.QUESTION) or "").strip():
             facts.append("the question above is not the one of this run")
-        say.caption(" · ".join(facts))
+        if facts:
+            say.caption(" · ".join(facts))
 
 
-def _troubles(run: Run) -> None:
-    """Draw why routes have no ranking or no answer, with Retry once the run has ended."""
+def _troubles(run: Run, failed: int) -> bool:
+    """Draw why routes of an ended run have no ranking or no answer, with Retry behind a button, and return
+    whether there are any.
+    """
     lines = troubles(run.results)
     if not lines:
-        return
-    with st.container(key="troubles", horizontal=True, vertical_alignment="top", gap="small"):
+        return False
+    total, lost = len(run.results), failed or sum(bool(result.answer_error) for result in run.results)
+    label = f"{lost} of {total} {'failed' if failed else 'no answer'}, {milliseconds(run.wall_ms)}"
+    with st.popover(label, key="troubles", type="tertiary"), st.container(width=640):
         show(lines)
-        if run.status != "running":
+        with st.container(horizontal=True, gap="small"):
             if st.button("Retry", key="retry", help="Ask again: only what failed is done again"):
                 _again(run)
             if model_failures(run) or any(result.status == "unavailable" for result in run.results):
                 st.page_link("settings.py", label="Settings")
+    return True
 
 
 def _again(run: Run) -> None:

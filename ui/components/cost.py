@@ -23,6 +23,8 @@ def costs(run: Run) -> Markup:
     found.sort(key=lambda one: (-one[1].tokens, -one[1].calls, one[0].ms))
     if not found:
         return tag("div", "No route in this run did any work.", css="rs dim")
+    if not found[0][1].calls:
+        return tag("div", tag("p", describe_costs(found)), css="rs")
     prices = [_prices(run, result) for result, _ in found]
     priced = any(None not in one for one in prices)
     heads = ["Route", "Calls", "Prompt", "Cached prompt", "Completion", "Reasoning", "Reused calls"]

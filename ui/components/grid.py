@@ -23,6 +23,7 @@ from core.domain.types import RouteResult, Run
 from ui.app import state
 from ui.app.data import style
 from ui.app.markup import EMPTY, cut, fragment, tag
+from ui.app.routes import on_page
 from ui.components import citations
 from ui.components.hits import Scene, hits, lost
 
@@ -182,6 +183,6 @@ def troubles(results: Sequence[RouteResult]) -> Markup:
         why = result.answer_error if result.status == "ok" else result.error or "no reason recorded"
         if why:
             status = STATUS.get(result.status, "could not write an answer")
-            groups.setdefault((status, cut(why, 600)), []).append(result)
+            groups.setdefault((status, cut(on_page(why), 600)), []).append(result)
     told = [(*key, [(one, top(one)) for one in those]) for key, those in groups.items()]
     return fragment("grid.troubles", told, MAX_NAMED)

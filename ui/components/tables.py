@@ -76,7 +76,8 @@ def table(
     """Draw `rows` as a table as high as its rows, at most MAX_HEIGHT pixels.
 
     ui/data/columns.toml, or `columns` before it, has a printf format, a Glossary term or a sentence as help,
-    and the pixels of a column; other fractions have three decimals. `pinned` stays at the left.
+    and the pixels of a column. Other fractions have three decimals, whole numbers a mark at the thousands.
+    `pinned` stays at the left.
     """
     import pandas as pd
 
@@ -90,12 +91,13 @@ def table(
             "width": known.get("width"),
             "pinned": True if name == pinned else None,
         }
-        if pd.api.types.is_numeric_dtype(kind) and ("format" in known or pd.api.types.is_float_dtype(kind)):
-            config[name] = st.column_config.NumberColumn(format=known.get("format", "%.3f"), **given)
+        if pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind):
+            usual = "%.3f" if pd.api.types.is_float_dtype(kind) else "localized"
+            config[name] = st.column_config.NumberColumn(format=known.get("format", usual), **given)
         elif any(given.values()):
             config[name] = st.column_config.Column(**given)
-    usual = {"hide_index": True, "width": "stretch", "height": min(MAX_HEIGHT, 38 + 35 * max(1, len(rows)))}
-    return show(frame, place=place, column_config=config, key=key, alt=alt, **{**usual, **options})
+    look = {"hide_index": True, "width": "stretch", "height": min(MAX_HEIGHT, 38 + 35 * max(1, len(rows)))}
+    return show(frame, place=place, column_config=config, key=key, alt=alt, **{**look, **options})
 
 
 def interval(ends: Sequence[float] | None) -> dict[str, float | None]:

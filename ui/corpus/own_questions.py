@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import streamlit as st
+from markupsafe import Markup
 
 from core.corpus.variants import base_of
 from core.domain.background_job import BackgroundJob
@@ -28,6 +29,7 @@ from ui.app.names import named
 from ui.app.progress import ended, follow
 from ui.app.routes import title
 from ui.components import complaint, question_file
+from ui.components.hits import excerpt
 
 TAB = "My questions"
 SET, NEW = "own_set", ""
@@ -200,7 +202,9 @@ def _grade(desk: Desk) -> None:
     if judged:
         st.button("Undo the last grade", key="own_undo", on_click=_undo, args=(desk.set.name,))
     locked = bool(account.needs("label")["disabled"])
-    for pair in [one for one in contest(desk).order() if one not in judged][:TO_GRADE]:
+    worth = {one.id for one in pool.worth_labelling(desk.questions)}
+    open_ = [one for one in contest(desk).order() if one not in judged and one[0] in worth]
+    for pair in open_[:TO_GRADE]:
         with st.container(border=True):
             question = cut(desk.asked[pair[0]].query.text, 200)
             show(fragment("corpus.to_grade", question, *_told(desk, pair, 500)))
@@ -241,7 +245,7 @@ def _decision(corpus: str, desk: Desk, found: route_map.Rankings) -> None:
     st.page_link("label.py", label="Grade more on Label", query_params={"set": name})
 
 
-def _told(desk: Desk, pair: Pair, limit: int) -> tuple[str, str]:
+def _told(desk: Desk, pair: Pair, limit: int) -> tuple[str, Markup]:
     """Return a passage's name and the beginning of its text."""
     passage = desk.pool[pair[0]][pair[1]].passage
-    return cut(named(desk.set.corpus, passage), 90), cut(passage.text, limit)
+    return cut(named(desk.set.corpus, passage), 90), excerpt(passage, None, limit)

@@ -35,24 +35,22 @@ def draw(desk: Desk) -> None:
         "The language model writes questions about passages of the corpus and checks them. Accept what "
         "somebody could ask; drop the rest."
     )
-    if account.notice("edit"):
-        _make(desk)
-    outcome.draw(PLACE, "generated_undo", "u")
     found = label_set.questions(state.store(), desk.set.name)
-    if not found:
-        st.info("This set has no generated questions yet. Write some above, or add a file of them.")
-        return
-    _review(desk, found)
+    if account.notice("edit"):
+        _make(desk, opened=not found)
+    outcome.draw(PLACE, "generated_undo", "u")
+    if found:
+        _review(desk, found)
 
 
-def _make(desk: Desk) -> None:
+def _make(desk: Desk, *, opened: bool) -> None:
     engine, name = state.engine(), desk.set.name
     last = label_set.latest(engine, name)
     if follow(last, "{0.finished} of {0.total} questions".format, key="generated_stop"):
         return
     if last is not None:
         _ended(last)
-    with st.expander("Write questions, or add a file", key="generated_make"):
+    with st.expander("Write questions, or add a file", key="generated_make", expanded=opened):
         with st.container(horizontal=True, vertical_alignment="bottom"):
             count = int(st.number_input("Questions in all", 1, 1000, 20, key="generated_count", width=160))
             kinds: list[Kind] = st.multiselect(

@@ -43,7 +43,7 @@ def manage(lists: Mapping[str, Entries]) -> None:
             given: dict[str, Any] = {"shortcut": "mod+enter", "disabled": not lists[name]}
             given |= {"on_click": st.session_state.update, "args": (begin,)}
             st.button("Present", type="primary", key="present", **given)
-        st.caption("Right: next question. Left: back. Escape: leave. Others are replayed from recordings.")
+        st.caption("Right: next question. Left: back. Escape: leave.")
         _contents(name, lists[name], own=name in {one.name for one in state.store().playlists()})
     _make(lists)
 

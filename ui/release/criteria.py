@@ -52,8 +52,8 @@ def chosen(measured: Measured) -> Criteria:
     named = st.empty()
     usual = Criteria()
     with st.container(horizontal=True, gap="medium"):
-        lossy = f"The baseline is {measured.title(measured.baseline)}."
-        label = "Reject routes shown worse than the baseline on any kind of question"
+        lossy = f"Worse than the baseline, {measured.title(measured.baseline)}."
+        label = "Reject routes shown worse on any kind of question"
         no_loss = switch("loss", "release_loss", label, usual=usual.no_loss, help=term("baseline", lossy))
         label = "Ship the cheapest route that is at most the margin worse"
         about = "Turn off to ship the route with the highest mean, whatever it costs."

@@ -104,7 +104,10 @@ def _card(decision: Decision, evaluation: Evaluation) -> None:
         change = next((one.text for one in verdict.reasons), "")
     figures = (
         (number(mean), f"mean {titled(decision.criteria.metric)}, {count(verdict.questions)}"),
-        (number(worse), f"worse than another route at most; margin {number(verdict.margin)}"),
+        (
+            number(worse),
+            f"largest loss against another route that is not excluded; margin {number(verdict.margin)}",
+        ),
     )
     show(fragment("release.card", said, css, figures, change))
     if decision.chosen is None:

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from core.domain.errors import BadInput
 from core.evaluation.calibration import Objective
 from core.evaluation.experiment_store import Evaluation
+from core.evaluation.templating import say as say_from
 from core.evaluation.tuning import calibrate
 from core.evaluation.tuning.calibrate import Calibration
 from core.evaluation.tuning.saving import setting
@@ -57,7 +58,8 @@ def draw(
         say.warning(f"{found[0].upper()}{found[1:]}.")
         _curves(target, parts, key, None, evaluation)
         return
-    show(tag("div", tag("p", calibrate.in_words(found), css="rs-calibrate-told"), css="rs rs-calibrate"))
+    lead = say_from("calibration.chosen", found), " ", tag("b", calibrate.difference(found))
+    show(tag("div", tag("p", *lead, css="rs-calibrate-told"), css="rs rs-calibrate"))
     _curves(target, parts, key, found, evaluation)
     more = " ".join(part for part in (calibrate.about(target), calibrate.halves(found), missing) if part)
     show(tag("div", _table(found), tag("p", more, css="dim"), css="rs rs-calibrate"))
@@ -82,8 +84,8 @@ def _table(found: Calibration) -> Markup:
     ):
         figures = []
         for value, ends in ((one.of[column].value, one.of[column].interval) for column in COLUMNS):
-            span = tag("span", f"{ends[0]:.2f}–{ends[1]:.2f}", css="dim") if ends is not None else EMPTY
-            figures.append(join(["–" if value is None else f"{value:.2f}", span]))
+            span = tag("span", f"{ends[0]:.3f}–{ends[1]:.3f}", css="dim") if ends is not None else EMPTY
+            figures.append(join(["–" if value is None else f"{value:.3f}", span]))
         rows.append((name, f"{one.threshold:.3g}", *figures, f"{one.acted:,} of {one.n:,}"))
     return table(("", "Threshold", *COLUMNS.values(), "Acted on"), rows, numbers=range(1, 7))
 

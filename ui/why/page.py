@@ -17,6 +17,7 @@ from core.analysis.searches import rewrites
 from core.corpus.corpus import Corpus
 from core.domain.relevance import RelevantLabel
 from core.domain.types import Run
+from core.evaluation.finding import count
 from core.evaluation.gold import Gold, JudgedAnswer, judge_answers
 from ui.app import opened, picked, say
 from ui.app.choice import choice
@@ -28,6 +29,7 @@ from ui.components.view import DEPTHS
 from ui.why import answers, diagnoses, displaced, find, keeping
 
 LINKS = 3
+MANY = 9  # routes above which only those that lose a passage are drawn
 DRAWN = 4  # labelled passages that are drawn at once
 VIEWS = {  # of Steps
     "fused away": "Fusion",
@@ -135,6 +137,10 @@ def _flow(
     every = {one.result.route for one in made}
     if not rows:
         return every
+    if len(rows) > MANY:  # a bar for each route that loses nothing is no finding
+        rows = [one for one in rows if len(one[2][-1].present) < len(wanted)] or rows[:1]
+        if whole := sum(one.ran for one in made) - len(rows):
+            say.caption(f"Without {count(whole, 'routes')} that lose no passage.")
     told = describe_flow(rows, len(wanted))
     chosen = pick_point(label_flow(rows, len(wanted)), "why_flow", told)
     if not chosen:

@@ -243,6 +243,7 @@ def order_for(
     annotator: always the same for one person, another for the next, and without a trace of route or rank.
 
     The questions `first` come before the others, in that order, and in them passages that nobody judged yet.
+    Questions that documents are not asked for, such as small talk, come last.
     With `most`, that many passages on which the routes differ most come before all others, instead. Drawn
     questions come in their drawn order, passages of traffic in that of their sample.
     """
@@ -258,7 +259,8 @@ def order_for(
     begin = [(id, passage) for id in first for passage in shuffled(desk, id, annotator)]
     places = {id: place for place, id in enumerate(first)}
     begin.sort(key=lambda pair: (places[pair[0]], pair in judged))
-    rest = [question.id for question in desk.questions if question.id not in places]
+    asked = sorted(desk.questions, key=lambda one: one.mode in UNDECIDED)
+    rest = [question.id for question in asked if question.id not in places]
     return (*begin, *((id, passage) for id in rest for passage in shuffled(desk, id, annotator)))
 
 

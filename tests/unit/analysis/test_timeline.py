@@ -163,8 +163,8 @@ def test_what_sessions_tell_says_what_it_rests_on():
         [[took("a", 1.0 * n), took("b", 9.0, cached="recording"), took("c", 3.0)] for n in range(1, 31)]
     )
     said = sessions_in_words(Traces(30, 45, {}, 4), rows)
-    assert said[0].startswith("From the newest 30 of 45 runs. Leaves out 4 results of imported runs")
-    assert said[1] == "A (16 ms) has the longest median and C (3.0 ms) the shortest."
+    assert said[0] == "A (16 ms) has the longest median and C (3.0 ms) the shortest."
+    assert said[1].startswith("From the newest 30 of 45 runs. Leaves out 4 results of imported runs")
     assert said[2] == "Rows from the cache or recordings, with the original times: 1."
     hidden = sessions_in_words(Traces(30, 30, {}, 0), [one for one in rows if one.source == "now"], 1)
     assert hidden[2].endswith("1, not shown here.")
