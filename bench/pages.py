@@ -11,12 +11,15 @@ import logging
 import os
 import shutil
 import statistics
+import subprocess
+import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from bench.results import keep, machine
 from core.domain import settings as settings_module
@@ -37,6 +40,17 @@ WATCH = """() => {
     seen.observe(part, {childList: true, characterData: true, subtree: true});  // the page, and its styles
 }"""
 READY = "[data-testid=stApp][data-test-script-state=notRunning]"
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Open a browser."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    with (
+        sync_playwright() as playwright,
+        playwright.chromium.launch(executable_path=path, args=FLAGS) as browser,
+    ):
+        yield browser
 
 
 def answered(page: Page) -> float:
@@ -98,6 +112,13 @@ def row(page: Page, turn: int) -> None:
     page.locator(".rs-matrix button.title").nth(turn % 5 + 1).click()
 
 
+def grade(page: Page, turn: int) -> None:
+    """Grade the passage shown, with a key."""
+    page.keyboard.press("asdf"[turn % 4])
+
+
+NAME = "bench"  # of the evaluation, and of the label set
+ROUTES = "bm25,grep,dense,hybrid_rrf,hybrid_linear,rerank,mmr,prf_rm3"
 PAGES = ("why", "steps", "latency", "label", "evaluate", "tune", "release", "sessions", "present", "corpus")
 FLOOR = """
 import streamlit as st
@@ -113,15 +134,20 @@ CLICKS: tuple[tuple[str, str, Callable[[Page, int], None]], ...] = (
     ("/why", "Why: pick a passage", pick("Passage")),
     ("/steps?view=Fusion&route=hybrid_rrf", "Fusion: move a weight", slide("weight of search BM25")),
     ("/latency", "Latency: where the time goes", tab("Where")),
+    (f"/evaluate?evaluation={NAME}", "Evaluate: differences", tab("Differences")),
+    (f"/evaluate?evaluation={NAME}", "Evaluate: pick a metric", pick("Metric")),
+    (f"/evaluate?evaluation={NAME}", "Evaluate: questions", tab("Questions")),
+    (f"/release?evaluation={NAME}", "Release: what it rests on", tab("What it rests on")),
+    (f"/release?evaluation={NAME}", "Release: pick a metric", pick("Quality")),
+    (f"/label?set={NAME}", "Label: grade a passage", grade),
+    (f"/label?set={NAME}", "Label: pool", tab("Pool")),
 )
 
 
 def clicks(address: str, run_id: str, *, times: int = TIMES) -> dict[str, dict[str, float]]:
     """Milliseconds of each of `CLICKS` on the stored run: median and maximum."""
     found: dict[str, dict[str, float]] = {}
-    browser_path = shutil.which("chromium") or shutil.which("chromium-browser")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=browser_path, args=FLAGS)
+    with chromium() as browser:
         for path, name, act in CLICKS:
             page = browser.new_page(viewport={"width": 1440, "height": 1000})
             page.goto(f"{address}{path}{'&' if '?' in path else '?'}run={run_id}")
@@ -138,19 +164,13 @@ def clicks(address: str, run_id: str, *, times: int = TIMES) -> dict[str, dict[s
             found[name] = {"median_ms": statistics.median(took), "max_ms": max(took), "n": len(took)}
             log.info("%s: %.0f ms (max %.0f)", name, statistics.median(took), max(took))
             page.close()
-        browser.close()
     return found
 
 
 def first_visits(address: str, run_id: str) -> dict[str, float]:
-    """Return the milliseconds from a click in the navigation to a drawn page, for the first visit of each.
-
-    The store has no evaluation and no label set: Evaluate, Release and Label show how to begin.
-    """
+    """Return the milliseconds from a click in the navigation to a drawn page, for the first visit of each."""
     found: dict[str, float] = {}
-    browser_path = shutil.which("chromium") or shutil.which("chromium-browser")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=browser_path, args=FLAGS)
+    with chromium() as browser:
         page = browser.new_page(viewport={"width": 1440, "height": 1000})
         page.goto(f"{address}/?run={run_id}")
         page.wait_for_selector(".rs-matrix")
@@ -161,7 +181,6 @@ def first_visits(address: str, run_id: str) -> dict[str, float]:
             page.locator(f"[data-testid=stSidebarNav] a[href$='/{name}']").click()
             found[name] = answered(page)
             log.info("first visit of %s: %.0f ms", name, found[name])
-        browser.close()
     return found
 
 
@@ -169,9 +188,7 @@ def floor(folder: Path, times: int = TIMES) -> float:
     """Milliseconds of a click on a page that has nothing else, the median."""
     app = folder / "floor.py"
     app.write_text(FLOOR, encoding="utf-8")
-    browser_path = shutil.which("chromium") or shutil.which("chromium-browser")
-    with served(app=app) as (address, _), sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=browser_path, args=FLAGS)
+    with served(app=app) as (address, _), chromium() as browser:
         page = browser.new_page(viewport={"width": 1440, "height": 1000})
         page.goto(address)
         page.wait_for_selector(READY)
@@ -181,12 +198,11 @@ def floor(folder: Path, times: int = TIMES) -> float:
         for turn in range(times + 1):
             act(page, turn)
             took.append(answered(page))
-        browser.close()
     return statistics.median(took[1:])
 
 
 def measure() -> dict[str, Any]:
-    """Each click on a run of 25 routes with 50 hits each, in a store of its own."""
+    """Measure clicks on a run of 25 routes with 50 hits each, an evaluation and a label set."""
     here = settings_module.load().home
     home = Path(tempfile.mkdtemp(prefix="routescope-pages-"))
     (home / "indexes").symlink_to(here / "indexes")
@@ -195,6 +211,14 @@ def measure() -> dict[str, Any]:
     store.save(run)
     store.close()
     os.environ["ROUTESCOPE_HOME"] = str(home)
+    for command in (
+        f"eval support --routes {ROUTES} --split all --keep {NAME}",
+        f"labels create {NAME} --corpus support --questions support",
+        f"labels pool {NAME} --evaluation {NAME}",
+    ):
+        subprocess.run(
+            [sys.executable, "-m", "core", *command.split()], check=True, stdout=subprocess.DEVNULL
+        )
     least = floor(home)
     with served() as (address, _):
         visits = first_visits(address, run.id)

@@ -36,7 +36,7 @@ UPLOADS, MEDIA = "/_stcore/upload_file/", "/media/"
 SESSION_BYTES, ALL_BYTES = 200 << 20, 1 << 30  # uploads held in memory: of one browser tab, and in all
 FILE_BYTES = 4096  # counted for a file at least, so that many empty ones are not free
 UNKNOWN = 100  # sockets of visitors who are not signed in
-SWEEP_S = 15.0
+SWEEP_S, WARM_S = 15.0, 5.0  # seconds between sweeps; after the start, when the first page is drawn
 # What an account was sent the address of: a file on a page, or a place for an upload.
 _ADDRESS = re.compile(rb"/(media/[0-9a-f]{32}|_stcore/upload_file/[0-9a-f-]{36}/[0-9a-f-]{36})")
 _REMEMBERED = 20_000  # addresses
@@ -210,11 +210,21 @@ def free_uploads() -> None:
             running.uploaded_file_mgr.remove_session_files(session)
 
 
+def _warm() -> None:
+    """Import what draws figures and tables: the first page with one would take half a second longer."""
+    import pandas  # noqa: F401, ICN001
+    import plotly.graph_objects as go
+
+    go.Figure().add_bar(x=[0.0])
+
+
 @asynccontextmanager
 async def sweeping(_: object) -> AsyncIterator[None]:
     """Free uploads of sessions that ended, every SWEEP_S seconds while the server runs."""
 
     async def sweep() -> None:
+        await asyncio.sleep(WARM_S)
+        await asyncio.to_thread(_warm)
         while True:
             await asyncio.sleep(SWEEP_S)
             try:

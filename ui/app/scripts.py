@@ -6,6 +6,7 @@ The page's policy forbids scripts written into the page itself.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -14,10 +15,13 @@ from streamlit.components.v2.manifest_scanner import ComponentConfig, ComponentM
 
 from ui.app.data import DATA
 
+STATIC = Path(st.__file__).parent / "static"  # Streamlit's own page
+FIGURES = next((f"./{file.relative_to(STATIC)}" for file in STATIC.glob("static/js/PlotlyChart.*.js")), "")
+
 
 def fold_sidebar(page: str) -> None:
-    """Close the sidebar when `page` opens in a narrow window."""
-    _script("narrow")(key=f"script_{page}", height=1)
+    """Close the sidebar when `page` opens in a narrow window, and load what draws figures while it idles."""
+    _script("opened")(key=f"script_{page}", height=1, data={"figures": FIGURES})
 
 
 def listen(key: str, pressed: Callable[[str], None], keys: str = "") -> None:
