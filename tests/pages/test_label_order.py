@@ -119,3 +119,5 @@ def test_it_says_when_more_grades_would_hardly_change_the_best_route(visit, engi
     app = visit("label.py", **opened)
     assert "You can stop: more grades would hardly change which route is best (34 left)." in shown(app)
     assert not app.exception
+    second = shown(visit("label.py", **{**opened, "minutes": "-1", "annotator": "bert"}))
+    assert "No single grade of others would change the decision" in second

@@ -19,7 +19,8 @@ from ui.components.complaint import ME, WHO, who
 
 SET = "label_set"
 ORDER = "label_order"  # the evaluation and the two routes whose order the labels are to settle
-EFFORT = "label_effort"  # minutes that the annotator has, 0 for no limit
+EFFORT = "label_effort"  # minutes that the annotator has, 0 for no limit, or SECOND
+SECOND = -1  # for second opinions on grades that decide
 USUAL_S = 6.0  # seconds a grade until those of the annotator are known
 
 
@@ -48,9 +49,11 @@ class OpenSet:
     checked: tuple[int, bool] = (0, False)
 
     def most(self, who: str) -> int | None:
-        """Return how many passages fit the annotator's minutes, at their own pace; None for no limit."""
+        """Return how many passages fit the annotator's minutes, at their own pace, or need a second opinion;
+        None for no limit.
+        """
         minutes = int(st.session_state.get(EFFORT) or 0)
-        if minutes and (who, minutes) not in self.fits:
+        if minutes > 0 and (who, minutes) not in self.fits:
             pace = label_next.seconds_a_grade(self.desk, who) or USUAL_S
             self.fits[who, minutes] = max(1, int(60 * minutes / pace))
         return self.fits.get((who, minutes))
@@ -68,14 +71,20 @@ class OpenSet:
         With an order in the address, the most decisive questions come first.
         """
         wanted = str(st.session_state.get(ORDER) or "")
-        most = None if wanted else self.most(who)
-        key = who, wanted, most or 0
+        second = not wanted and st.session_state.get(EFFORT) == SECOND
+        most = None if wanted or second else self.most(who)
+        key = who, wanted, SECOND if second else most or 0
         if key not in self.orders:
             first: tuple[str, ...] = ()
             with suppress(RouteScopeError):  # the evaluation is gone
                 if found := deciding():
                     first = label_next.order(self.desk, evaluated.reopened(found[0]), *found[1:])
-            self.orders[key] = label_next.order_for(self.desk, who, first, most)
+            whole = label_next.order_for(self.desk, who, first, most)
+            if second:
+                asked = settled.second_opinions(self.desk, who)
+                self.fits[who, SECOND] = len(asked)
+                whole = (*asked, *(pair for pair in whole if pair not in asked))
+            self.orders[key] = whole
         return self.orders[key]
 
 

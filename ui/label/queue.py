@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
+from core.evaluation.finding import count
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import draw as drawing
 from core.evaluation.labels import label_next
@@ -22,7 +23,7 @@ from ui.app.routes import title
 from ui.components import tables
 from ui.components.complaint import who as annotator
 from ui.label import keys, model, sets
-from ui.label.desk import EFFORT, ORDER, SET, OpenSet, attempt, deciding, held, opened
+from ui.label.desk import EFFORT, ORDER, SECOND, SET, OpenSet, attempt, deciding, held, opened
 from ui.label.passage import passage
 
 AT = "label_at"  # the (question, passage) that is shown
@@ -85,6 +86,8 @@ def _effort(now: OpenSet, who: str) -> None:
     if st.session_state.get(ORDER):
         return
     efforts = {0: "All passages", **{minutes: f"{minutes} minutes" for minutes in (15, 30, 60)}}
+    if now.desk.annotators():
+        efforts[SECOND] = "Second opinions"
     given: Any = {"on_change": st.session_state.pop, "args": (AT, None), "label_visibility": "collapsed"}
     minutes = choice("minutes", EFFORT, "Effort", efforts, segmented=True, **given)
     if now.desk.drawn:
@@ -98,10 +101,17 @@ def _effort(now: OpenSet, who: str) -> None:
         if drawn and attempt(lambda: drawing.draw(state.store(), now.desk.set.name)):
             st.session_state.pop(AT, None)
             st.rerun()
-    if not (most := now.most(who)):
+    mine, order = now.desk.by(who), now.order(who)
+    if (most := now.most(who)) is None:
         return
-    mine = now.desk.by(who)
-    left = sum(pair not in mine for pair in now.order(who)[:most])
+    left = sum(pair not in mine for pair in order[:most])
+    if minutes == SECOND:
+        st.caption(
+            f"{count(left, 'grades')} of others would change the decision if you disagree, and come first."
+            if left
+            else "No single grade of others would change the decision."
+        )
+        return
     with st.container(horizontal=True, vertical_alignment="center"):
         if not left or (not now.desk.drawn and now.settled()):
             st.caption(

@@ -1,4 +1,5 @@
-"""Grade first what separates the routes, and stop when more grades would change nothing.
+"""Grade first what separates the routes, stop when more grades would change nothing, and ask a second person
+where another grade would change the decision.
 
 Missing grades are drawn at random 20 times: a passage is relevant as often as graded passages at
 like ranks are. The decision is settled if at least 19 completions leave its kind, and leave its route within
@@ -13,14 +14,14 @@ arbitrary subset sums").
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import log2, sqrt
 
 import numpy as np
 import numpy.typing as npt
 
-from core.evaluation.comparison import Difference, pair
+from core.evaluation.comparison import Difference, from_summary
 from core.evaluation.costs import Cost
 from core.evaluation.finding import Finding
 from core.evaluation.labels.desk import Desk
@@ -31,6 +32,7 @@ from core.store.codec import to_bytes
 from core.store.labels import GRADES, Pair
 
 COMPLETIONS, AGREEING = 20, 19
+MOST_FLIPPED = 300  # grades whose opposite is tried, in about a second
 TOLERANCE = 0.01  # nDCG by which the route may be behind the best of a completion
 LEAST = 40  # grades before the share of relevant passages is known well enough to ask
 EVERY = 20  # grades from one check to the next
@@ -120,16 +122,39 @@ class Contest:
 
     def scores(self, grades: Ints) -> Floats:
         """Return nDCG@10 [questions with a relevant passage, routes]."""
-        gains = np.maximum(grades, 0).astype(float)
-        found = np.zeros((self.questions, len(self.routes)))
-        np.add.at(found, self.asked, gains[:, None] * self.discounts)
-        best = np.array([_ideal(gains[self.asked == at]) for at in range(self.questions)])
-        scores: Floats = found[best > 0] / best[best > 0, None]
-        return scores
+        return np.array([row for row in self._rows(grades) if row is not None]).reshape(-1, len(self.routes))
+
+    def _rows(self, grades: Ints) -> list[Floats | None]:
+        return [self._row(grades, at) for at in range(self.questions)]
+
+    def _row(self, grades: Ints, question: int) -> Floats | None:
+        """Return nDCG@10 of one question [routes]; None if no passage is relevant."""
+        where = self.asked == question
+        gains = np.maximum(grades[where], 0).astype(float)
+        best = np.sort(gains)[::-1][:TOP]
+        ideal = float((best / np.log2(np.arange(len(best)) + 2)).sum())
+        return gains @ self.discounts[where] / ideal if ideal > 0 else None
+
+    def turning(self, grades: Ints, of: Collection[Pair], relevant_from: int) -> list[Pair]:
+        """Return the passages among `of` that would change the decision if their grade were the opposite,
+        those first that separate the routes most; of the first MOST_FLIPPED of them.
+        """
+        rows, found = self._rows(grades), []
+        now = self._standing(rows)
+        for one in [one for one in self.order() if one in of][:MOST_FLIPPED]:
+            at, flipped = self.pairs.index(one), grades.copy()
+            flipped[at] = 0 if grades[at] >= relevant_from else max(GRADES)
+            asked = int(self.asked[at])
+            if self._standing([*rows[:asked], self._row(flipped, asked), *rows[asked + 1 :]]) != now:
+                found.append(one)
+        return found
 
     def standing(self, grades: Ints) -> Standing:
         """Return the decision by these grades."""
-        scores = self.scores(grades)
+        return self._standing(self._rows(grades))
+
+    def _standing(self, rows: Sequence[Floats | None]) -> Standing:
+        scores = np.array([row for row in rows if row is not None])
         n = len(scores)
         if not n:
             return Standing("undecided", None)
@@ -139,10 +164,14 @@ class Contest:
             Option(name, float(column.mean()), n, "passes", Cost(None, None, self._ms.get(name)))
             for name, column in zip(self.routes, scores.T, strict=True)
         ]
-        columns = dict(zip(self.routes, scores.T, strict=True))
+        places = {route: at for at, route in enumerate(self.routes)}
+        covariance = np.cov(scores.T)
 
         def compared(one: str, other: str) -> Difference | None:
-            return pair(one, other, (columns[one] - columns[other]).tolist())
+            a, b = places[one], places[other]
+            variance = covariance[a, a] + covariance[b, b] - 2 * covariance[a, b]
+            delta = float(scores[:, a].mean() - scores[:, b].mean())
+            return from_summary(one, other, n, delta, sqrt(max(0.0, float(variance))))
 
         verdict = decide(options, compared)
         best = verdict.best_so_far
@@ -154,8 +183,11 @@ class Contest:
         if now.route is None or (grades >= 0).sum() < min(LEAST, len(grades)):
             return False
         misses, mine = 0, self.routes.index(now.route)
+        share, graded = self.shares(grades), grades >= 0
         for _ in range(COMPLETIONS):
-            completed = self._completed(grades, draw)
+            relevant = draw.random(len(grades)) < share
+            gains = np.where(relevant, draw.choice(grades[grades > 0], len(grades)), 0)
+            completed = np.where(graded, grades, gains)
             means = self.scores(completed).mean(axis=0)
             behind = means.max() - means[mine] > TOLERANCE
             misses += bool(behind or self.standing(completed).kind != now.kind)
@@ -163,23 +195,29 @@ class Contest:
                 return False
         return True
 
-    def _completed(self, grades: Ints, draw: np.random.Generator) -> Ints:
-        """Return the grades with the missing ones drawn."""
-        height = self.discounts.mean(axis=1)
-        graded = grades >= 0
+    def shares(self, grades: Ints) -> Floats:
+        """Return how likely each passage is relevant, by those graded at like ranks [passages]."""
+        height, graded = self.discounts.mean(axis=1), grades >= 0
         near = np.exp(-(((height[:, None] - height[graded][None]) / BANDWIDTH) ** 2) / 2)
         assumed = np.clip(0.6 * height, 0.01, 0.6)
-        share = (PRIOR * assumed + near @ (grades[graded] > 0)) / (PRIOR + near.sum(axis=1))
-        gains = grades[grades > 0]
-        found = draw.random(len(grades)) < share
-        drawn = np.where(found, draw.choice(gains, len(grades)), 0)
-        return np.where(graded, grades, drawn)
+        found: Floats = (PRIOR * assumed + near @ (grades[graded] > 0)) / (PRIOR + near.sum(axis=1))
+        return found
 
 
 def contest(desk: Desk) -> Contest:
     """Return the contest of the routes that filled a label set's pool."""
     counts = {question.id: question.count for question in desk.questions}
     return Contest({(id, one): dict(desk.pool[id][one].found) for id, one in desk.pairs}, counts=counts)
+
+
+def second_opinions(desk: Desk, annotator: str) -> list[Pair]:
+    """Return the passages that one other person alone graded, and whose opposite grade would change the
+    decision, those first that separate the routes most.
+    """
+    single = (one for one in final(desk).values() if one.how == "one grade")
+    of = {(one.question, one.passage) for one in single if one.of[0].annotator != annotator}
+    found = contest(desk)
+    return found.turning(found.grades(_given(desk)), of, desk.set.relevant_from)
 
 
 def settled(desk: Desk) -> bool:
@@ -207,8 +245,3 @@ def _uniform(pair: Pair) -> float:
     """Return a number above 0 and up to 1 that looks random, the same for the same passage."""
     drawn = hashlib.sha256(to_bytes("\0".join(pair))).digest()
     return (int.from_bytes(drawn[:6]) + 1) / 2**48
-
-
-def _ideal(gains: Floats) -> float:
-    best = np.sort(gains)[::-1][:TOP]
-    return float((best / np.log2(np.arange(len(best)) + 2)).sum())

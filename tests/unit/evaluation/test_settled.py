@@ -99,6 +99,22 @@ def test_a_clear_winner_ships_from_25_questions_on(questions, kind):
     assert contest.standing(contest.grades({})) == Standing("undecided", None)
 
 
+def test_a_second_opinion_is_asked_for_where_the_opposite_grade_would_change_the_decision():
+    """Two routes that find the relevant passage of 24 questions alike, but for the last one."""
+    pool = {(str(n), id): {"a": 1 + at, "b": 1 + at} for n in range(23) for at, id in enumerate("xy")}
+    pool |= {("23", "x"): {"a": 1, "b": 9}, ("23", "y"): {"a": 9, "b": 1}}
+    contest = Contest(pool)
+    grades = {pair: 3 * (pair[1] == "x") for pair in pool} | {("23", "x"): 0, ("23", "y"): 3}
+    now = contest.standing(contest.grades(grades))
+    assert now == Standing("undecided", "b")
+    turning = contest.turning(contest.grades(grades), {*pool}, 2)
+    assert turning == [("23", "x"), ("23", "y")]
+    assert contest.turning(contest.grades(grades), {("0", "x")}, 2) == []
+    for pair in pool:
+        flipped = contest.grades({**grades, pair: 0 if grades[pair] else 3})
+        assert (contest.standing(flipped) != now) == (pair in turning)
+
+
 def test_it_is_settled_once_the_rest_cannot_matter_and_not_before_enough_is_graded():
     contest, truth = drawn(2, 40, {"a": 1.0, "b": 0.1, "c": 0.1})
     order = contest.order()
@@ -133,12 +149,10 @@ def test_where_it_says_settled_the_whole_pool_agrees_nineteen_times_in_twenty():
     assert saved > 0
 
 
-def test_completions_draw_relevant_passages_as_often_as_graded_ones_are():
+def test_missing_passages_are_assumed_relevant_as_often_as_graded_ones_are():
     contest, truth = drawn(3, 200, {"a": 0.5, "b": 0.5})
     draw = random.Random(5)
     graded = contest.grades({pair: truth[pair] for pair in draw.sample(contest.pairs, len(truth) // 2)})
-    rng = np.random.default_rng(1)
-    shares = [(contest._completed(graded, rng)[graded < 0] > 0).mean() for _ in range(40)]
+    shares = contest.shares(graded)[graded < 0]
     every = contest.grades(truth)
     assert np.mean(shares) == pytest.approx((every[graded < 0] > 0).mean(), abs=0.02)
-    assert (contest._completed(graded, rng)[graded >= 0] == graded[graded >= 0]).all()
