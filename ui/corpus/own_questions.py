@@ -27,7 +27,7 @@ from ui.app import account, opening, say, state
 from ui.app.markup import cut, fragment, md, show
 from ui.app.names import named
 from ui.app.progress import ended, follow
-from ui.app.routes import title
+from ui.app.routes import chosen, title
 from ui.components import complaint, question_file
 from ui.components.hits import excerpt
 
@@ -135,7 +135,8 @@ def _traffic(corpus: str) -> None:
         )
         say.caption(" ".join(f"{one}." for one in found["warnings"]))
     able = pool.defaults(engine, corpus)
-    routes = st.multiselect("Candidate routes", able, able[:2], format_func=title, key="own_candidates")
+    usual = [name for name in chosen() if name in able][:2]
+    routes = st.multiselect("Candidate routes", able, usual, format_func=title, key="own_candidates")
     most = int(st.number_input("New questions at most", 1, 10_000, 200, key="own_most", width=200))
     given = account.needs("edit", disabled=not routes)
     args = (corpus, name, routes, most)

@@ -104,16 +104,19 @@ class Contest:
         found = []
         for name in candidates if n else ():
             change = self.discounts[:, self.routes.index(name)] - self.discounts[:, self.routes.index(SHOWN)]
-            most = (change * self._counts[self.asked])[sample] / share  # of a passage of gain 1
-            terms = most * grades[sample] / max(GRADES)
+            change = change * self._counts[self.asked]
+            most, terms = change[sample] / share, (change * grades)[sample] / share / max(GRADES)
             # Two passages more, of a usual weight, keep a few grades from looking certain.
             usual = float(np.abs(most[share < 1]).mean()) if (share < 1).any() else 0.0
             error = sqrt(float((terms**2 * (1 - share)).sum()) + 2 * usual**2 * (1 - n / matters.sum()))
             width = -float(stdtrit((terms != 0).sum() + 1, ALPHA / len(candidates) / 2)) * error
-            mean, width = float(terms.sum()) / total, width / total
-            ends = (mean - width, mean + width)
-            verdict = excluded(ends)
-            found.append(Finding(name, "DCG@10", mean, ends, None, n, None, SHOWN, verdict, unit="grades"))
+            # Whatever the grades to come, the difference stays within these.
+            sure, rest = float((change * grades)[known].sum()) / max(GRADES), change[~known]
+            ends = (sure + float(rest[rest < 0].sum()), sure + float(rest[rest > 0].sum()))
+            guess = float(terms.sum())
+            low, mean, high = (np.clip([guess - width, guess, guess + width], *ends) / total).tolist()
+            between, verdict = (low, high), excluded((low, high))
+            found.append(Finding(name, "DCG@10", mean, between, None, n, None, SHOWN, verdict, unit="grades"))
         return found
 
     def grades(self, given: Mapping[Pair, int]) -> Ints:

@@ -76,6 +76,9 @@ def test_a_difference_from_what_was_shown_by_hand():
     assert found.estimate == pytest.approx(1 / 3)
     assert found.interval == pytest.approx((1 / 3, 1 / 3))
     assert (found.n, found.unit, found.verdict) == (3, "grades", "better")
+    (found,) = contest.beyond_shown(contest.grades({contest.order()[0]: 0}))
+    assert found.verdict == "no difference shown"
+    assert -1 / 3 <= found.interval[0] <= 0 <= found.interval[1] <= 2 / 3  # whatever the others are
 
 
 def test_the_interval_from_the_graded_beginning_holds_and_needs_fewer_grades():
