@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -15,9 +14,7 @@ from core.backends.evaluators import FEATURES, LIGHTWEIGHT, Evaluator
 from core.domain.errors import BadInput
 from core.evaluation.calibration import reliability
 from core.evaluation.dataset import LabelledSet
-from core.steps import Memo, Steps
 from core.steps.evaluate import BACKGROUND
-from core.steps.trace import Trace
 from scripts.calibrate import fit
 
 if TYPE_CHECKING:
@@ -57,7 +54,7 @@ def measure(
     facts: list[tuple[bool, int, int]] = []
     for number, question in enumerate(labelled.questions):
         progress(number, len(labelled.questions))
-        do = Steps(engine.context(corpus, None, Trace(), Memo(), threading.Event()))
+        do = engine.steps(corpus)
         text = question.query.text
         found = do.rrf((do.sparse(text), do.dense(text)))
         hits = tuple(h for h in found if not (labelled.drop_self and h.passage.id == question.id))[

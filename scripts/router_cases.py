@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -15,9 +14,8 @@ from core.evaluation import answers
 from core.evaluation.dataset import Question
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.oracle import CLASS_OF
-from core.steps import Memo, Steps
+from core.steps import Steps
 from core.steps.question_features import features
-from core.steps.trace import Trace
 
 if TYPE_CHECKING:
     from core.engine.engine import Engine
@@ -148,7 +146,7 @@ def _case(
 
 
 def _steps(engine: Engine, corpus: str) -> Steps:
-    return Steps(engine.context(engine.corpus(corpus), None, Trace(), Memo(), threading.Event()))
+    return engine.steps(engine.corpus(corpus))
 
 
 def _has_tables(engine: Engine, corpus: str) -> bool:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -26,7 +25,7 @@ from core.evaluation.answers import Given, correct
 from core.evaluation.calibration import choose
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.tuning.sweep_split import split
-from core.steps import Memo, Steps
+from core.steps import Steps
 from core.steps.generate import DEFAULT_SHOWN_PASSAGES
 from core.steps.trace import Trace
 
@@ -48,7 +47,7 @@ def cases(engine: Engine, labelled: LabelledSet, what: str) -> Iterator[tuple[fl
     corpus = engine.corpus(labelled.name)
     for question in labelled.questions:
         trace = Trace(what)
-        do = Steps(engine.context(corpus, None, trace, Memo(), threading.Event()))
+        do = engine.steps(corpus, trace=trace)
         text = question.query.text
         try:
             if what == "confidence":

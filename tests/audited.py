@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from core.backends.prompting.prompts import Prompt
 from core.domain.types import Answer, Query, Ranking
 from core.evaluation.dataset import LabelledSet, Question
-from core.routes.declare import Route, _parameters
+from core.routes.declare import Route
 from core.steps import Steps
 from core.steps.base import StepBase
 from core.steps.decisions import Decided
@@ -57,11 +57,12 @@ def _search(text: str, steps: Steps) -> Ranking:
     return steps.sparse(text)
 
 
-def _wary(query: Query, do: Steps) -> Answer:
-    return do.answer(query.text, _search(query.text, steps=do))
+def _wary(do: Steps) -> Answer:
+    return do.answer(do.question, _search(do.question, steps=do))
 
 
-WARY = Route("wary", "Wary", "query", "Doubts its question.", None, (), _parameters(_wary), _wary)
+_DECLARED = Route("Wary", family="query", embeds=False)(_wary)
+WARY = replace(_DECLARED, name="wary", summary="Doubts its question.")
 
 
 def other_words(request) -> str:

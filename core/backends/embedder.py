@@ -94,8 +94,7 @@ class OnnxEmbedder(OnnxModel):
 
     def embed_query(self, text: str) -> Vector:
         """Return the unit vector of one text, shape (dim,)."""
-        vector: Vector = self._embed([self._query + text])[0]
-        return vector
+        return self._embed([self._query + text])[0]
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return unit vectors in the order of `texts`, shape (n, dim); texts of similar length share a

@@ -74,8 +74,7 @@ class Evaluator:
 
 def logistic(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """1 / (1 + exp(-x)), without overflow."""
-    grades: NDArray[np.float64] = 0.5 * (1 + np.tanh(0.5 * values))
-    return grades
+    return 0.5 * (1 + np.tanh(0.5 * values))
 
 
 def read(name: Which, home: Path | None = None, corpus: str = "") -> Evaluator:

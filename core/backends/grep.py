@@ -176,13 +176,11 @@ class SourceText:
             bordered |= self._begins[after]
         elif first:
             bordered &= ~self._inside[found - 1] | (found == 0)
-        within: Positions = found[bordered]
-        return within
+        return found[bordered]
 
     def rows(self, places: Positions) -> Positions:
         """Return the row of the passage at each of `places`."""
-        found: Positions = np.searchsorted(self._ends, places, "right")
-        return found
+        return np.searchsorted(self._ends, places, "right")
 
     def count(self, pattern: Pattern, allowed: Mask | None = None) -> int:
         """Return in how many passages `pattern` occurs, of those `allowed`."""

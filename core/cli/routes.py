@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -13,7 +13,7 @@ from core.domain.models import AT
 from core.domain.needs import Need
 from core.engine import engine as engines
 from core.engine.availability import cautions, missing, why_not
-from core.engine.endpoints import ChatEndpoint, EndpointReport, chat_endpoints, service_reports
+from core.engine.endpoints import EndpointReport, endpoints
 from core.evaluation.spec import option
 from core.evaluation.templating import say
 from core.routes import families
@@ -28,9 +28,7 @@ def routes_(
     """List every route with its requirements, availability, parameters and source."""
     engine = engines.Engine(settings.current())
     gaps = missing(engine, corpus)
-    affected = _affected(
-        chat_endpoints(engine.settings, quick=True), service_reports(engine.settings, quick=True)
-    )
+    affected = _affected(endpoints(engine.settings))
     listed = [
         _route(route, gaps)
         | {
@@ -42,18 +40,16 @@ def routes_(
     emit({"routes": listed}, lambda: _text(listed, affected))
 
 
-def _affected(chat: Sequence[ChatEndpoint], others: Sequence[EndpointReport]) -> dict[str, dict[str, None]]:
-    """By what was found of an endpoint, in words: the routes that it affects. Calls nobody."""
-    found: dict[str, dict[str, None]] = {}
-    for one in chat:
-        about = f"{one.name} ({one.model} at {one.address})"
-        for what, names in one.affected.items():
-            said = f"does not answer: {one.error}" if what == "chat" else what
-            found[f"{about}: {said}"] = dict.fromkeys(name.partition(AT)[0] for name in names)
-    for other in others:
-        if other.error:
-            found[f"{other.kind} {other.name} ({other.address}): {other.error}"] = dict.fromkeys(other.routes)
-    return found
+def _affected(reports: Iterable[EndpointReport]) -> dict[str, dict[str, None]]:
+    """By what is known of an endpoint, in words: the routes that it affects."""
+    return {
+        f"{one.title} ({one.model} at {one.address}): {what}": dict.fromkeys(
+            name.partition(AT)[0] for name in names
+        )
+        for one in reports
+        if one.kind != "web search"  # routes do without it, and say so
+        for what, names in one.affected.items()
+    }
 
 
 def _route(route: Route, gaps: Mapping[Need, str]) -> dict[str, Any]:

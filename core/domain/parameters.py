@@ -34,7 +34,7 @@ def named(value: T, parameter: str) -> T:
         return value
     made = kind(value)
     made.parameter = parameter
-    return made  # type: ignore[no-any-return] # of a subclass of T
+    return made  # of a subclass of T
 
 
 def parameter_of(value: object) -> str | None:

@@ -45,7 +45,7 @@ def missing(engine: Resources, corpus: str | None = None) -> Mapping[Need, str]:
     settings, gaps = engine.settings, Gaps()
     lacks: dict[Need, str | None] = {
         Need.LLM: _no_model(engine, ""),
-        Need.WEB: _no_web(settings),
+        Need.WEB: no_web(settings),
         Need.CROSS_ENCODER: no_cross_encoder(settings.reranker.strip()),
         Need.FID: None if settings.fid_model else f"no Fusion-in-Decoder model is set: {fid.HOW}",
         Need.SELF_RAG: _refused(lambda: load_reflection(settings)),
@@ -190,7 +190,7 @@ def _too_long(kept: Held, settings: Settings) -> str | None:
     return too_long(kept.name, *found, settings.llm_context)
 
 
-def _no_web(settings: Settings) -> str | None:
+def no_web(settings: Settings) -> str | None:
     """Explain why there is no web search and how to set one up, or return None if there is one."""
     from core.backends.web import HOW, NONE, SNAPSHOT
     from core.corpus.catalogue import current_fingerprint

@@ -1,4 +1,4 @@
-"""The contexts of routes' steps, built from the models and corpora of the process."""
+"""The steps of routes and what they may touch, built from the models and corpora of the process."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from core.domain.types import AnswerStyle, Query, Remembered
 from core.engine import availability
 from core.engine.request import Request
 from core.engine.resources import Resources
-from core.steps import Context, Memo
-from core.steps.base import no_reflection
+from core.steps import Context, Memo, Steps
 from core.steps.trace import Trace
 from core.store import Store
 
@@ -46,34 +45,35 @@ class ContextFactory(Resources):
         """Return each route's duration on a corpus in milliseconds, so that fast routes run first."""
         return self.store.route_history(corpus) if self.store is not None else {}
 
-    def context(
+    def steps(
         self,
         corpus: Corpus,
-        web: WebSearch | None,
-        trace: Trace,
-        memo: Memo,
-        cancel: threading.Event,
+        cancel: threading.Event | None = None,
         *,
+        asker: Asker | None = None,
+        trace: Trace | None = None,
+        memo: Memo | None = None,
+        web: WebSearch | None = None,
         request: Request | None = None,
         answering: AnswerStyle | None = None,
         memory: tuple[Remembered, ...] = (),
-        asker: Asker | None = None,
-        run: str = "",
         model: str = "",
-    ) -> Context:
-        """Create the context of one route's steps; its deadline starts now. `request` is what they work for,
-        `model` names the table [models.NAME] of their language model, "" for the default.
+    ) -> Steps:
+        """Return steps over a corpus; their deadline starts now, and `cancel` stops them. `request` is what
+        they work for, `model` names the table [models.NAME] of their language model, "" for the default.
         """
         now, asked = self.settings, request or Request(Query(""), corpus.name)
         models, mode = asked.models, asked.mode
+        trace, cancel = trace or Trace(), cancel or threading.Event()
+        asker = asker or Asker(trace=trace, cancel=cancel)
         llm = (self.llm(mode, model) if model else self.llm(mode)) if models else NoLLM()
-        return Context(
+        context = Context(
             corpus=corpus,
             embedder=self.embedder_of(corpus),
             llm=llm,
             web=web,
             trace=trace,
-            memo=memo,
+            memo=memo or Memo(),
             cancel=cancel,
             deadline=time.perf_counter() + now.route_timeout_s,
             llm_timeout_s=now.llm_timeout_s,
@@ -87,7 +87,7 @@ class ContextFactory(Resources):
             where=asked.where,
             answering=answering,
             evidence=answering.evidence if answering else now.answer_evidence,
-            reflection=partial(self.reflection, mode) if models else no_reflection,
+            reflection=partial(self.reflection, mode) if models else NoLLM,
             memory=memory,
             turn_vectors=self._turn_vectors,
             sentence_vectors=self._sentence_vectors,
@@ -96,10 +96,11 @@ class ContextFactory(Resources):
             evaluator=lambda name: evaluators.read(name, now.home, corpus.name),
             calibration=lambda about: calibrations.read(about, calibrations.subject(llm), now.home),
             classifier=lambda: question_classifier.read(now.home),
-            external=lambda name: self.external(name, mode, run),
+            external=lambda name: self.external(name, mode, asker.run),
             llm_name=model,
-            asker=asker or Asker(trace=trace, cancel=cancel),
+            asker=asker,
         )
+        return Steps(context)
 
     def _prepared(self, corpus: Corpus, need: Need) -> Any:
         """Return the enrichment of a corpus that meets `need`; for fitted weights, a function that returns

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import sqlite3
 import stat
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from core.backends.postgres import Connection
+from core.backends.web import HOW, SNAPSHOT
 from core.corpus import catalogue, served, table
 from core.corpus.converted import HOW as INSTALL
 from core.corpus.converted import missing
@@ -30,70 +31,16 @@ from core.domain.format import size
 from core.domain.program import COMMAND, INSTALLED, PROJECT, REPAIR
 from core.domain.program import version as own_version
 from core.domain.settings import Settings
+from core.engine.endpoints import EndpointReport
 
 OLDEST = (0, 8)  # pgvector with iterative scans
 CLOCKS_S = 60.0  # seconds that two clocks may differ
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """The findings about a server, and the remedy of a problem."""
-
-    detail: str
-    fix: str
-
-
-def server_facts(known: catalogue.Known, settings: Settings) -> Facts:
-    """Look at the server of a corpus. Raises Unavailable where it cannot be reached or the corpus is gone."""
-    if known.info is None:
-        raise Unavailable(known.reason)
-    dsn = dsn_of(known.name, known.info.place, settings)
-    in_place = known.kind == "table"
-    needed = "SELECT" if in_place else "SELECT, INSERT, DELETE"
-    named = table.Table(known.name, settings).look().oid if in_place else None
-    tables = served.IndexTables(known.name, known.info.fingerprint)
-
-    def read(connection: Connection) -> tuple[Any, ...]:
-        built = f"{served.SCHEMA}.{tables.passages}"
-        (oid,) = connection.execute(
-            "SELECT coalesce(%s, to_regclass(%s)::oid::bigint)", (named, built)
-        ).fetchone()
-        if oid is None:
-            raise Unavailable(f"the tables of corpus {known.name} are no longer in {dsn}; index it again")
-        row: tuple[Any, ...] = connection.execute(
-            "SELECT current_setting('server_version'), (SELECT extversion FROM pg_extension"
-            " WHERE extname = 'vector'), current_user, extract(epoch FROM clock_timestamp())::float8,"
-            " has_table_privilege(%s::oid, %s), (SELECT string_agg(DISTINCT am.amname, ', ') FROM pg_index i"
-            " JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am am ON am.oid = c.relam"
-            " WHERE i.indrelid = %s AND am.amname IN ('hnsw', 'ivfflat') AND i.indisvalid)",
-            (oid, needed, oid),
-        ).fetchone()
-        return row
-
-    version, pgvector, role, clock, may, kinds = server_of(dsn).read(read)
-    behind = time.time() - clock
-    how = f"by {kinds}" if kinds else "exactly, without an index"
-    rights = f"role {role} may{'' if may else ' not'} {'read' if in_place else 'read and write'} it"
-    about = f"PostgreSQL {version.split()[0]}, pgvector {pgvector or 'missing'}"
-    fixes = []
-    if pgvector and tuple(int(part) for part in pgvector.split(".")[:2]) < OLDEST:
-        why = f"pgvector {pgvector} has no iterative scan, so filters lose hits"
-        fixes.append(f"{why}: ALTER EXTENSION vector UPDATE")
-    if not may:
-        fixes.append(f"grant the role {role} {needed} on the table")
-    if abs(behind) > CLOCKS_S:
-        off = f"{abs(behind):.0f} s {'behind' if behind > 0 else 'ahead of'} this machine's"
-        fixes.append(f"the server's clock is {off}; set one of them right")
-    if in_place and not kinds:
-        fixes.append("a table of many rows is searched quicker with an index: CREATE INDEX ... USING hnsw")
-    return Facts(f"{dsn}: {about}; vectors searched {how}; {rights}", "; ".join(fixes))
 
 
 LEAST_DISK = 2 * 1024**3
 LEAST_FREE = 64 * 1024**2  # bytes of the sessions' file that are worth giving back
 FILE = "routescope.sqlite"
 FOLDERS = ("cache", "enrichments", "evaluations", "indexes", "learned", "uploads")
-MODEL_CHECKS = ("model", "model answers")  # without which no route asks a model
 REACH = "check ROUTESCOPE_LLM_BASE_URL, ROUTESCOPE_LLM and the key"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -119,19 +66,12 @@ def _judged(
     return HealthCheck(name, "ok" if good else state, detail, None if good else fix)
 
 
-def _tried(name: str, work: Callable[[], str], fix: str) -> HealthCheck:
-    """Return what `work` reports, or a warning with its error and a fix."""
-    try:
-        return HealthCheck(name, "ok", work())
-    except RouteScopeError as error:
-        return HealthCheck(name, "warning", str(error), fix)
-
-
 def examine(settings: Settings, *, quick: bool, note: Callable[[str], None]) -> Checks:
-    """Every finding; `quick` loads no model. `note` is given the name of each check."""
+    """Yield every finding but those of endpoints; without reading all stored runs if `quick`. `note` gets
+    the name of each check.
+    """
     checks: list[Callable[[Settings], Checks]] = [_python, _packages, _documents, _workers, _program, _disk]
-    checks += [sessions, space, _corpora, _web, _model_file, _sign_in]
-    checks += [_last_answer] if quick else [sessions_whole, _embedder, _language_model]
+    checks += [sessions, space, _corpora, _sign_in, *([] if quick else [sessions_whole])]
     for check in checks if INSTALLED else [*checks, _browser]:
         name = check.__name__.strip("_").replace("_", " ")
         note(name)
@@ -143,8 +83,7 @@ def examine(settings: Settings, *, quick: bool, note: Callable[[str], None]) -> 
 
 
 def _python(_: Settings) -> Checks:
-    found = ".".join(map(str, sys.version_info[:3]))
-    yield _judged("python", sys.version_info >= (3, 11), found, "install Python 3.11 or newer", "failed")
+    yield HealthCheck("python", "ok", platform.python_version())
 
 
 def _packages(_: Settings) -> Checks:
@@ -319,9 +258,7 @@ def _corpora(settings: Settings) -> Checks:
         name, ready = f"corpus {known.name}", known.state == "ready"
         if known.kind == "table" or (known.info is not None and known.info.place):
             try:
-                found = server_facts(known, settings)
-                fix = found.fix or known.reason
-                yield _judged(name, ready and not found.fix, f"{known.state}; {found.detail}", fix or None)
+                yield _served_corpus(known, settings)
             except RouteScopeError as error:
                 yield HealthCheck(name, "warning", "it cannot be read", str(error))
         else:
@@ -331,83 +268,66 @@ def _corpora(settings: Settings) -> Checks:
             yield HealthCheck(f"{name}: {caution.id}", "warning", caution.text, caution.fix)
 
 
-def _web(settings: Settings) -> Checks:
-    """Check the configured web search; a live one gets one query."""
-    from core.backends.searxng import Searxng
-    from core.backends.web import HOW, NONE, SNAPSHOT
-    from core.corpus.catalogue import current_fingerprint
+def _served_corpus(known: catalogue.Known, settings: Settings) -> HealthCheck:
+    """Look at the server of a corpus. Raises Unavailable where it cannot be reached or the corpus is gone."""
+    if known.info is None:
+        raise Unavailable(known.reason)
+    dsn = dsn_of(known.name, known.info.place, settings)
+    in_place = known.kind == "table"
+    needed = "SELECT" if in_place else "SELECT, INSERT, DELETE"
+    named = table.Table(known.name, settings).look().oid if in_place else None
+    tables = served.IndexTables(known.name, known.info.fingerprint)
 
-    name, where = "web search", settings.web_search
-    if where == NONE:
-        yield HealthCheck(name, "ok", "none, as configured: corrective routes search only the corpus")
-    elif where == SNAPSHOT:
-        there = current_fingerprint("web", settings=settings) is not None
-        detail = "local snapshot, not a live web search" if there else "the local snapshot is not indexed"
-        check = _judged(name, there, detail, f"run: {COMMAND} index web")
-        yield check if there else replace(check, corpus="web")
-    else:
+    def read(connection: Connection) -> tuple[Any, ...]:
+        built = f"{served.SCHEMA}.{tables.passages}"
+        (oid,) = connection.execute(
+            "SELECT coalesce(%s, to_regclass(%s)::oid::bigint)", (named, built)
+        ).fetchone()
+        if oid is None:
+            raise Unavailable(f"the tables of corpus {known.name} are no longer in {dsn}; index it again")
+        return connection.execute(
+            "SELECT current_setting('server_version'), (SELECT extversion FROM pg_extension"
+            " WHERE extname = 'vector'), current_user, extract(epoch FROM clock_timestamp())::float8,"
+            " has_table_privilege(%s::oid, %s), (SELECT string_agg(DISTINCT am.amname, ', ') FROM pg_index i"
+            " JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am am ON am.oid = c.relam"
+            " WHERE i.indrelid = %s AND am.amname IN ('hnsw', 'ivfflat') AND i.indisvalid)",
+            (oid, needed, oid),
+        ).fetchone()
 
-        def look() -> str:
-            search = Searxng(where, private=settings.private("web_search"), secrets=settings.secrets())
-            began = time.perf_counter()
-            found = search.search("weather", 5, timeout=min(10.0, settings.llm_timeout_s))
-            return f"{search.label}: {len(found)} results in {time.perf_counter() - began:.1f} s"
-
-        yield _tried(name, look, HOW)
-
-
-def _model_file(settings: Settings) -> Checks:
-    from core.backends.llm import load_llm
-
-    llm = load_llm(settings)
-    missing = llm.status()
-    yield HealthCheck("model", "warning" if missing else "ok", missing or f"{llm.model} ({llm.endpoint})")
-
-
-def _embedder(settings: Settings) -> Checks:
-    from core.backends.embedder import load_embedder
-
-    began = time.perf_counter()
-    try:
-        embedder = load_embedder(settings.embedder, settings=settings)
-        embedder.embed_query("Does it work?")
-    except RouteScopeError as error:
-        where = f"[embedders.{settings.embedder}] in {settings.home / 'routescope.toml'}"
-        fix = REPAIR if settings.embedder not in settings.embedders else f"correct {where}"
-        yield HealthCheck("embedder", "failed", str(error), fix)
-    else:
-        took = f"first text in {time.perf_counter() - began:.1f} s"
-        yield HealthCheck("embedder", "ok", f"{embedder.name}, {embedder.dim} dimensions, {took}")
+    version, pgvector, role, clock, may, kinds = server_of(dsn).read(read)
+    behind = time.time() - clock
+    how = f"by {kinds}" if kinds else "exactly, without an index"
+    rights = f"role {role} may{'' if may else ' not'} {'read' if in_place else 'read and write'} it"
+    about = f"PostgreSQL {version.split()[0]}, pgvector {pgvector or 'missing'}"
+    fixes = []
+    if pgvector and tuple(int(part) for part in pgvector.split(".")[:2]) < OLDEST:
+        why = f"pgvector {pgvector} has no iterative scan, so filters lose hits"
+        fixes.append(f"{why}: ALTER EXTENSION vector UPDATE")
+    if not may:
+        fixes.append(f"grant the role {role} {needed} on the table")
+    if abs(behind) > CLOCKS_S:
+        off = f"{abs(behind):.0f} s {'behind' if behind > 0 else 'ahead of'} this machine's"
+        fixes.append(f"the server's clock is {off}; set one of them right")
+    if in_place and not kinds:
+        fixes.append("a table of many rows is searched quicker with an index: CREATE INDEX ... USING hnsw")
+    detail = f"{known.state}; {dsn}: {about}; vectors searched {how}; {rights}"
+    good = known.state == "ready" and not fixes
+    return _judged(f"corpus {known.name}", good, detail, "; ".join(fixes) or known.reason or None)
 
 
-def _last_answer(settings: Settings) -> Checks:
-    """Report the last failed test of the model service. Calls nobody."""
-    from core.backends.llm import load_llm
-    from core.backends.llm.probe import last_failure
-
-    if why := last_failure(load_llm(settings)):
-        yield HealthCheck("model answers", "warning", f"not when it was last tested: {why}", REACH)
-
-
-def _language_model(settings: Settings) -> Checks:
-    """One token from the model itself, not from the cache."""
-    from core.backends.base import LLMRequest, Message
-    from core.backends.llm import load_llm
-    from core.backends.llm.probe import remember
-
-    llm = load_llm(settings).backend
-    if llm.status():
-        return
-    request = LLMRequest("doctor/1", (Message("user", "Say yes."),), 1)
-    began = time.perf_counter()
-    try:
-        llm.complete(request, timeout=settings.llm_timeout_s, cancel=threading.Event())
-    except RouteScopeError as error:
-        remember(llm, str(error))
-        fix = REACH if settings.llm_base_url else "see the message; routes without a model work"
-        yield HealthCheck("model answers", "warning", str(error), fix)
-    else:
-        yield HealthCheck("model answers", "ok", f"first token after {time.perf_counter() - began:.1f} s")
+def of_endpoint(one: EndpointReport, settings: Settings) -> HealthCheck:
+    """Return what is known of an endpoint as a finding; without the default embedder nothing works."""
+    told = one.error or ", ".join(f"{name} {said}" for name, said in one.facts) or one.state
+    where = f"[embedders.{one.name}] in {settings.home / 'routescope.toml'}"
+    fixes = {
+        "chat model": REACH if one.address != "embedded" else "see the message; routes without a model work",
+        "embedder": f"correct {where}" if one.name in settings.embedders else REPAIR,
+        "web search": f"run: {COMMAND} index web" if one.address == SNAPSHOT else HOW,
+    }
+    state: Literal["warning", "failed"] = "failed" if one.name == settings.embedder else "warning"
+    detail = f"{one.model} ({one.address}): {told.partition(f': run {COMMAND}')[0]}"
+    found = _judged(one.title, one.state != "failed", detail, fixes.get(one.kind, "see the message"), state)
+    return replace(found, corpus="web") if one.address == SNAPSHOT and found.fix else found
 
 
 def _browser(_: Settings) -> Checks:

@@ -89,21 +89,20 @@ def write_later(
     cancel: threading.Event,
 ) -> Run:
     """Add an answer of `route` to the finished `run`, as spans appended to its own; saves nothing."""
-    from core.steps import Memo, Steps
     from core.steps.generate import DEFAULT_SHOWN_PASSAGES
 
     result = answerable(run, route)
     trace = Trace(route, max((span.id for span in result.spans), default=0) + 1, result.ms)
     started(trace)
     corpus = engine.corpus(run.corpus)
-    context = engine.context(corpus, None, trace, Memo(), cancel, answering=style)
+    do = engine.steps(corpus, cancel, trace=trace, answering=style)
     basis = result.basis or AnswerBasis(run.query.text, DEFAULT_SHOWN_PASSAGES)
     hits: Ranking = result.hits
     if result.origin is not None and result.origin.span is not None:
         start = result.origin.start
         hits = TracedTuple(hits, Origin(result.origin.span, start, start + len(hits)))
-    with context.asker.asking():
-        answer = Steps(context).answer(basis.question, hits, basis.excerpts, basis.shown)
+    with do.context.asker.asking():
+        answer = do.answer(basis.question, hits, basis.excerpts, basis.shown)
     if answer.error is not None:
         raise ModelFailed(answer.error)
     answered = with_answer(result, trace, replace(answer, basis=result.basis))
@@ -144,7 +143,7 @@ class Engine(ContextFactory):
         plan = self._check(request)
         if request.models and any(asks_model(route, plan) for route in plan.routes):
             people.require("ask a model")
-        job = Job(self, request, plan)
+        job = Job(self, plan)
         if request.stored:
             return jobs.begin(Job, (self._own, job.id), lambda: job)
         job.begin()
@@ -255,17 +254,14 @@ class Engine(ContextFactory):
         if web and self.settings.web_search != SNAPSHOT:  # stored pages are a corpus, opened when it begins
             self.web()  # raises for an address that is none
         return RunPlan(
-            query,
+            replace(request, query=query),
             routes,
             parameters,
             chosen[request.answers],
-            request.corpus,
             corpus,
             web,
             tuple(warnings),
-            request.session,
             memory,
-            request.style.by == "model",
         )
 
     def _remembered(self, session: str, query: Query, warnings: list[str]) -> tuple[Remembered, ...]:
@@ -289,7 +285,7 @@ def asks_model(route: Route, plan: RunPlan) -> bool:
     pipeline may.
     """
     asks = route.external or route.asks(plan.parameters[route.name])
-    return asks or (route.name in plan.answered and plan.by_model)
+    return asks or (route.name in plan.answered and plan.request.style.by == "model")
 
 
 _shared: list[Engine] = []  # at most one

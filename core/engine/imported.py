@@ -18,10 +18,10 @@ from core.corpus.source import slug
 from core.domain.errors import BadInput, Unavailable
 from core.domain.external import ForeignHit
 from core.domain.outputs import NOTHING, Embedding, Output, Pass, Reply, Rerank, Reranked, Search
-from core.domain.types import Hit, Link, Passage, Query, Ranking, RouteResult, Run, Span, Tokens
+from core.domain.types import Link, Passage, Query, Ranking, RouteResult, Run, Span, Tokens
 from core.engine import returned_corpus
 from core.engine.contexts import ContextFactory
-from core.steps.external import links_to
+from core.steps.external import links_to, ranking_of
 from core.store.trace_sources.values import FEEDBACK
 from core.store.traces_in import ForeignSpan, ForeignTrace, in_words
 
@@ -217,16 +217,12 @@ class _Reading:
         )
 
     def _ranking(self, hits: Sequence[ForeignHit]) -> Ranking:
-        """Convert a list to passages of the corpus; if any score is missing, all score 1 / rank."""
+        """Convert a list to passages of the corpus."""
         matched = self._corpus.matcher.match(hits)
         self._matches.append(matched)
-        scores = [hit.score for hit in hits]
-        ranking = []
-        for rank, one in enumerate(matched.placed, 1):
-            passage = self._passages.setdefault(one.passage.id, one.passage)
-            score = scores[one.at] if None not in scores else None
-            ranking.append(Hit(passage, 1.0 / rank if score is None else score))
-        return tuple(ranking)
+        ranking = ranking_of(matched, hits)
+        self._passages.update((hit.passage.id, hit.passage) for hit in ranking)
+        return ranking
 
 
 class _Steps:

@@ -22,9 +22,9 @@ from core.domain.models import PARAMETER
 from core.domain.settings import Settings
 from core.domain.types import ASKED_BY, Answer, Link, Passage, RouteResult, Run, Span, Status, TracedTuple
 from core.engine.contexts import ContextFactory
-from core.engine.request import FILTERS, Request, RunPlan, keep
+from core.engine.request import FILTERS, RunPlan, keep
 from core.routes.declare import EMBEDDER, Route
-from core.steps import Context, Memo, Steps
+from core.steps import Memo, Steps
 from core.steps.trace import Trace
 
 GRACE_S = 2.0  # a route is abandoned this long after its deadline, or Stop: its own checks come first
@@ -46,8 +46,9 @@ class Job(BackgroundJob):
     kept = 32  # each holds some megabytes; of others the store tells
     forgotten_s = 600.0
 
-    def __init__(self, engine: ContextFactory, request: Request, plan: RunPlan) -> None:
-        super().__init__(plan.query.text, len(plan.routes), engine.settings.home)
+    def __init__(self, engine: ContextFactory, plan: RunPlan) -> None:
+        request = plan.request
+        super().__init__(request.query.text, len(plan.routes), engine.settings.home)
         self.id = f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(4)}"  # sorts by time
         self.warnings: list[str] = list(plan.warnings)
         self._engine, self._request, self._plan = engine, request, plan
@@ -65,8 +66,8 @@ class Job(BackgroundJob):
         self._run = Run(
             id=self.id,
             created=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            query=plan.query,
-            corpus=plan.corpus,
+            query=request.query,
+            corpus=request.corpus,
             fingerprint="",
             settings={
                 "routes": [route.name for route in plan.routes],
@@ -75,7 +76,7 @@ class Job(BackgroundJob):
                 "answers by": request.style.by,
                 "answer order": request.style.order,
                 "timing": request.timing,
-                "session": plan.session,
+                "session": request.session,
                 "routes ran": "one after another" if self._one_by_one else "side by side",
                 "llm": llm.model,
                 "llm endpoint": llm.endpoint,
@@ -238,14 +239,14 @@ class Job(BackgroundJob):
     def _run_route(self, route: Route, trace: Trace, asker: Asker) -> RouteResult:
         """Run a route on behalf of who asked; any failure becomes its result."""
         with people.acting(self.person), asker.asking():
-            context: Context | None = None
+            do: Steps | None = None
             try:
-                context = self._context(route, trace, asker)
+                do = self._steps(route, trace, asker)
                 trace.begin()
-                answer = route.run(self._plan.query, Steps(context), self._plan.parameters[route.name])
+                answer = route.run(self._request.query, do, self._plan.parameters[route.name])
                 return with_answer(self._ended(route, trace, "ok", None), trace, answer)
             except Exception as error:  # noqa: BLE001 - any failure is shown, and the other routes go on
-                why, found = describe(error), context.found if context is not None else None
+                why, found = describe(error), do.context.found if do is not None else None
                 status: Status = next((one for kinds, one in ENDINGS if isinstance(error, kinds)), "failed")
                 if found is None:
                     return self._ended(route, trace, status, why)
@@ -254,8 +255,8 @@ class Job(BackgroundJob):
                 ended = self._ended(route, trace, status if stopped else "ok", why if stopped else None)
                 return with_answer(ended, trace, replace(found, error=why))
 
-    def _context(self, route: Route, trace: Trace, asker: Asker) -> Context:
-        """Open what a route needs, outside its own time, and return the context of its steps."""
+    def _steps(self, route: Route, trace: Trace, asker: Asker) -> Steps:
+        """Open what a route needs, outside its own time, and return its steps."""
         plan, request, parameters = self._plan, self._request, self._plan.parameters[route.name]
         shares = request.timing == "shared" and not request.forced
         corpus = self._corpus or plan.opening.result()  # raises why it cannot be opened
@@ -266,17 +267,16 @@ class Job(BackgroundJob):
                     self._engine.enrichment(corpus, need)
         with self._lock:
             memo = self._memos.setdefault(corpus.fingerprint, Memo()) if shares else Memo()
-        return self._engine.context(
+        return self._engine.steps(
             corpus,
-            self._web,
-            trace,
-            memo,
             self._cancel,
+            asker=asker,
+            trace=trace,
+            memo=memo,
+            web=self._web,
             request=request,
             answering=request.style if route.name in plan.answered else None,
             memory=plan.memory,
-            asker=asker,
-            run=self.id,
             model=parameters.get(PARAMETER, ""),
         )
 
@@ -306,10 +306,10 @@ class Job(BackgroundJob):
     def _keep(self) -> None:
         """Remember the question in the session, if there is one and the run was not stopped."""
         store = self._engine.store
-        if not self._plan.session or store is None or (run := self.snapshot()).status != "done":
+        if not self._request.session or store is None or (run := self.snapshot()).status != "done":
             return
         try:
-            keep(store, self._plan.session, run)
+            keep(store, self._request.session, run)
         except RouteScopeError as error:
             self.warnings.append(f"the question was not added to the session: {describe(error)}")
 

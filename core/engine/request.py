@@ -50,17 +50,14 @@ class Request:
 class RunPlan:
     """A checked request."""
 
-    query: Query
+    request: Request
     routes: tuple[Route, ...]  # as asked for
     parameters: Mapping[str, Mapping[str, Any]]
     answered: frozenset[str]
-    corpus: str
     opening: Future[Corpus]
     web: bool  # whether a web search is wanted
     warnings: tuple[str, ...]
-    session: str = ""
-    memory: tuple[Remembered, ...] = ()  # what was said before the question, as it was when the run began
-    by_model: bool = True  # whether answers are written by the language model
+    memory: tuple[Remembered, ...]  # what was said before the question, as it was when the run began
 
 
 def clean(query: Query) -> tuple[Query, list[str]]:

@@ -187,8 +187,7 @@ class Resources:
 
         if self.settings.web_search == SNAPSHOT:  # its pages may be indexed again meanwhile
             return load()
-        live: WebSearch | None = self._clients.get("web", load)
-        return live
+        return self._clients.get("web", load)
 
     def rerankers(self) -> Rerankers:
         """Return the rerankers of this process, each loaded on first use."""

@@ -285,7 +285,6 @@ def _protobuf(status: int, document: dict[str, Any]) -> bytes:
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
     if status == 200:
-        answer: bytes = ParseDict(document, ExportTraceServiceResponse()).SerializeToString()
-        return answer
+        return ParseDict(document, ExportTraceServiceResponse()).SerializeToString()
     message = str(document.get("message", "")).encode()[:120]
     return b"\x12" + bytes([len(message)]) + message

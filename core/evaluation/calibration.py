@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 import random
-import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -24,10 +23,9 @@ from core.domain.errors import BadInput, Cancelled, ModelFailed, ModelTimedOut
 from core.domain.types import Hit
 from core.evaluation.answers import Given, correct, words
 from core.evaluation.dataset import LabelledSet, Question
-from core.steps import Memo, Steps
+from core.steps import Steps
 from core.steps.generate import DEFAULT_SHOWN_PASSAGES
 from core.steps.grade import PROMPTS
-from core.steps.trace import Trace
 
 if TYPE_CHECKING:
     from core.corpus.index import Corpus
@@ -274,7 +272,7 @@ def gather(
             break
         progress(len(found), count)
         try:
-            do = Steps(engine.context(corpus, None, Trace(), Memo(), threading.Event()))
+            do = engine.steps(corpus)
             scored = _scored(decision, do, corpus, labelled, question, withheld)
         except (ModelFailed, ModelTimedOut) as error:
             warn(f"{decision}, {labelled.name}, question {question.id}: passed over, as {error}")

@@ -23,8 +23,7 @@ from core.backends.prompting import citations
 from core.domain.errors import BadInput, Cancelled
 from core.evaluation import runner
 from core.evaluation.statistics import auc
-from core.steps import Memo, Steps
-from core.steps.trace import Trace
+from core.steps import Steps
 
 if TYPE_CHECKING:
     from core.corpus.corpus import Corpus
@@ -146,7 +145,7 @@ class EvidenceSigns:
         """Return steps over the corpus. Raises Cancelled after a stop."""
         if self._cancel.is_set():
             raise Cancelled("stopped by the user")
-        return Steps(self._engine.context(self.corpus, None, Trace("gaps"), Memo(), self._cancel))
+        return self._engine.steps(self.corpus, self._cancel)
 
     def wide(self, text: str) -> list[Passage]:
         """Return what BM25 and dense search find at their full depth."""

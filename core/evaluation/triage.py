@@ -38,8 +38,6 @@ from core.evaluation.labels.pool import id_of
 from core.evaluation.labels.run_labels import complaint_sets, negative
 from core.evaluation.labels.settled import SHOWN, beyond_shown
 from core.evaluation.outcome import Journal, Outcome
-from core.steps import Memo, Steps
-from core.steps.trace import Trace
 from core.store.codec import dumps, to_bytes
 from core.store.labels import LabelSet, LabelStore, Pooled, now
 from core.store.trace_sources.values import FEEDBACK
@@ -302,7 +300,7 @@ def _is_talk(engine: Engine, corpus: Corpus, query: Query, cancel: threading.Eve
     """Return whether the classifier of questions sees no need for documents: so it does of 9 of the 10
     messages of `support` that are small talk, and of 4 of its 188 questions.
     """
-    steps = Steps(engine.context(corpus, None, Trace("triage"), Memo(), cancel))
+    steps = engine.steps(corpus, cancel)
     try:
         return steps.classify(query).decision == NO_LOOK_UP
     except Cancelled:  # reported by whoever asks the questions

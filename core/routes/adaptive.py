@@ -1,5 +1,5 @@
 from core.backends.question_classifier import DEFAULT_ROUTE, NO_SEARCH
-from core.routes.prelude import Answer, Need, Query, Steps, route
+from core.routes.prelude import Answer, Need, Steps, route
 
 
 @route(
@@ -10,7 +10,7 @@ from core.routes.prelude import Answer, Need, Query, Steps, route
     uses=[Need.LLM, Need.TABLES],
     measured="Without earlier turns or tables it ranks as `rerank` does, and is not worth choosing.",
 )
-def adaptive(query: Query, do: Steps) -> Answer:
+def adaptive(do: Steps) -> Answer:
     """Classify the question by features and run the route that earned its class, else `rerank`.
 
     A route earns a class by beating `rerank` on questions of sets that the classifier was not trained on.
@@ -19,11 +19,11 @@ def adaptive(query: Query, do: Steps) -> Answer:
     here, for lack of a language model or of tables, is skipped, and the decision reports it. If the chosen
     route finds nothing, `rerank` searches.
     """
-    kind = do.classify(query).decision
+    kind = do.classify(do.query).decision
     chosen = do.choose_route(kind).decision
     if chosen == NO_SEARCH:
-        return do.reply(query)
-    found = do.run_route(chosen, query)
+        return do.reply(do.query)
+    found = do.run_route(chosen, do.query)
     if chosen == DEFAULT_ROUTE or do.keep_found(chosen, found.hits).decision == "keep":
         return found
-    return do.run_route(DEFAULT_ROUTE, query)
+    return do.run_route(DEFAULT_ROUTE, do.query)

@@ -1,5 +1,5 @@
 from core.domain.types import Ranking
-from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Share, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Share, Steps, route, shared
 from core.steps.agent import Action, Did
 
 
@@ -12,9 +12,7 @@ from core.steps.agent import Action, Did
     measured=shared.NO_GAIN,
 )
 def agentic(
-    query: Query,
     do: Steps,
-    *,
     steps: Annotated[int, Parameter(1, 8, "maximum number of actions the model may choose")] = 4,
     each: Annotated[int, Parameter(1, 10, "passages collected per action")] = 3,
     keep: shared.Collected = 9,
@@ -38,18 +36,18 @@ def agentic(
         return do.hybrid(text, fused_by)
 
     def take_in(action: Action, words: str, found: Ranking, had: Ranking) -> tuple[Did, Ranking]:
-        seen = do.seen(query.text, found, had, each)
+        seen = do.seen(do.question, found, had, each)
         has = do.collect(had, found, each, keep)
-        enough = do.enough(query.text, has, cut).decision
+        enough = do.enough(do.question, has, cut).decision
         return Did(action, words, seen.passages, seen.new, seen.nearest, enough), has
 
     offered = do.offered()
-    first = act("search", query.text, ())
-    did, collected = take_in("search", query.text, first, ())
+    first = act("search", do.question, ())
+    did, collected = take_in("search", do.question, first, ())
     done: tuple[Did, ...] = (did,)
-    results: tuple[tuple[str, Ranking], ...] = ((query.text, first),)  # of each action: asked, found
+    results: tuple[tuple[str, Ranking], ...] = ((do.question, first),)  # of each action: asked, found
     while do.may_choose(done, steps, len(collected), do.lacking(8)).decision == "choose":
-        choice = do.choose_action(query.text, done, offered)
+        choice = do.choose_action(do.question, done, offered)
         if choice.decision == "answered" or choice.decision == "unusable choice":
             break
         guard = do.asked_before(choice.decision, choice.input, done)
@@ -58,9 +56,9 @@ def agentic(
         if guard.decision == "asked before":
             done, results = (*done, Did(choice.decision, choice.input, before=True)), (*results, ("", ()))
             continue
-        text = do.with_answers(choice.decision, choice.input, query.text, results)
+        text = do.with_answers(choice.decision, choice.input, do.question, results)
         found = act(choice.decision, text, collected) if text else ()
         did, collected = take_in(choice.decision, choice.input, found, collected)
         done, results = (*done, did), (*results, (text, found))
     merged = do.append(collected, do.rrf(tuple(hits for _, hits in results)))[: 2 * shared.POOL]
-    return do.answer(query.text, merged, None, len(collected))
+    return do.answer(do.question, merged, None, len(collected))

@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Literal, Need, Query, Steps, route
+from core.routes.prelude import Annotated, Answer, Literal, Need, Steps, route
 
 
 @route(
@@ -10,12 +10,10 @@ from core.routes.prelude import Annotated, Answer, Literal, Need, Query, Steps, 
     embeds=False,
 )
 def bm25(
-    query: Query,
     do: Steps,
-    *,
     engine: Annotated[
         Literal["bm25s", "rank-bm25"], "the stored index, or a second implementation"
     ] = "bm25s",
 ) -> Answer:
     """Rank passages by the words they share with the question (BM25)."""
-    return do.answer(query.text, do.sparse(query.text, engine=engine))
+    return do.answer(do.question, do.sparse(do.question, engine=engine))

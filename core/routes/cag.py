@@ -1,4 +1,4 @@
-from core.routes.prelude import Answer, Need, Query, Steps, route
+from core.routes.prelude import Answer, Need, Steps, route
 
 
 @route(
@@ -9,7 +9,7 @@ from core.routes.prelude import Answer, Need, Query, Steps, route
     measured="With a 1.5B model 4 of 20 answers were right.",
     embeds=False,
 )
-def cag(query: Query, do: Steps) -> Answer:
+def cag(do: Steps) -> Answer:
     """Put the whole corpus into a cached prompt and answer the question from all of it.
 
     Nothing is retrieved, so there is no ranking: what is listed is what the answer cites, in that order. The
@@ -18,5 +18,5 @@ def cag(query: Query, do: Steps) -> Answer:
     the 6 questions without an answer was refused.
     """
     everything = do.whole_corpus()
-    draft = do.answer_from_all(query.text, everything)
+    draft = do.answer_from_all(do.question, everything)
     return draft.over(do.cited(everything, draft.citations))

@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Literal, Need, Parameter, Query, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Literal, Need, Parameter, Steps, route, shared
 
 
 @route(
@@ -10,9 +10,7 @@ from core.routes.prelude import Annotated, Answer, Literal, Need, Parameter, Que
     prepared=[Need.CHILDREN],
 )
 def compress(
-    query: Query,
     do: Steps,
-    *,
     shown: Annotated[int, Parameter(1, 20, "number of top hybrid hits to compress")] = 10,
     floor: Annotated[
         float, Parameter(-1, 1, "minimum cosine of a passage with the question", tunes="floor", cosine=True)
@@ -29,14 +27,14 @@ def compress(
     that no hit is lost. The answer uses the remaining sentences only. The thresholds were chosen on dev
     questions of `support`, by the share of labelled quotes that pass.
     """
-    found = do.hybrid(query.text, fused_by)
+    found = do.hybrid(do.question, fused_by)
     head = found[:shown]
-    near = do.near(query.text, head, floor)
+    near = do.near(do.question, head, floor)
     strips = (
-        do.helpful(query.text, near)
+        do.helpful(do.question, near)
         if how == "llm"
-        else do.strips(query.text, near, strip_floor, titled=True)
+        else do.strips(do.question, near, strip_floor, titled=True)
     )
     excerpts = do.excerpts(head, strips)
     kept = do.with_excerpts(head, excerpts)
-    return do.answer(query.text, do.append(kept, found), excerpts, len(kept))
+    return do.answer(do.question, do.append(kept, found), excerpts, len(kept))

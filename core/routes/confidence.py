@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Need, Query, Share, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Share, Steps, route, shared
 from core.steps.confidence import How
 
 
@@ -10,9 +10,7 @@ from core.steps.confidence import How
     decides=["closed-book answer"],
 )
 def confidence(
-    query: Query,
     do: Steps,
-    *,
     how: Annotated[How, "mean or minimum token probability; verbalised: stated by the model"] = "mean",
     threshold: Annotated[Share, "minimum confidence to answer without a search; 0: calibrated"] = 0.0,
     fused_by: shared.FusedBy = "rrf",
@@ -24,10 +22,10 @@ def confidence(
     """
     worth = do.calibrated("closed-book answer", threshold, 1.0)
     if worth.decision == "calibrated" or threshold > 0:
-        unaided = do.answer_unsearched(query.text)
-        sure = do.decide_by_confidence(query.text, unaided, how, worth.cut)
+        unaided = do.answer_unsearched(do.question)
+        sure = do.decide_by_confidence(do.question, unaided, how, worth.cut)
         if sure.decision == "answer without retrieval":
             return unaided.over()
-    hits = do.hybrid(query.text, fused_by)
+    hits = do.hybrid(do.question, fused_by)
     do.ranked(hits)
-    return do.write_answer(query.text, hits[: shared.DEFAULT_SHOWN_PASSAGES]).over(hits)
+    return do.write_answer(do.question, hits[: shared.DEFAULT_SHOWN_PASSAGES]).over(hits)

@@ -1,5 +1,5 @@
 from core.domain.types import Ranking
-from core.routes.prelude import Annotated, Answer, Literal, Need, Parameter, Query, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Literal, Need, Parameter, Steps, route, shared
 from core.steps.evaluate import Which
 from core.steps.refine import recompose
 
@@ -15,9 +15,7 @@ from core.steps.refine import recompose
     prepared=[Need.TOKENS],
 )
 def crag(
-    query: Query,
     do: Steps,
-    *,
     evaluator: Annotated[
         Which, "a regression over search signals, the model, a cross-encoder"
     ] = "lightweight",
@@ -44,32 +42,32 @@ def crag(
     results that replace them; without a web search the answer states what is missing. The thresholds belong
     to the evaluator (`data/evaluators`) and were fitted on dev questions of `support`.
     """
-    found = do.hybrid(query.text, fused_by)
+    found = do.hybrid(do.question, fused_by)
     head, tail = found[:graded], found[graded:]
     edges = do.edges(evaluator, low, high, margin)
-    verdict = do.evaluate(query.text, head, tail, evaluator, *edges)
+    verdict = do.evaluate(do.question, head, tail, evaluator, *edges)
 
     def read(hits: Ranking) -> dict[str, str] | None:
         whole = reads == "whole passages"
-        return None if whole else recompose(do.whole_sentences(query.text, hits, strip_floor))
+        return None if whole else recompose(do.whole_sentences(do.question, hits, strip_floor))
 
     if verdict.decision == "correct":
         do.act(verdict)
         ordered = do.by_grade(head, verdict)
-        return do.answer(query.text, do.append(ordered, tail), read(ordered))
-    web, lack = do.beyond(query.text)
-    grades = do.evaluate_web(query.text, web, found, evaluator, edges[1]) if web else None
+        return do.answer(do.question, do.append(ordered, tail), read(ordered))
+    web, lack = do.beyond(do.question)
+    grades = do.evaluate_web(do.question, web, found, evaluator, edges[1]) if web else None
     action = do.act(verdict, lack, grades)
     if action.decision == "knowledge gap":
-        return do.knowledge_gap(query.text, verdict, lack).over(found)
+        return do.knowledge_gap(do.question, verdict, lack).over(found)
     if grades is None:
-        return do.answer(query.text, found, read(head))
+        return do.answer(do.question, found, read(head))
     best = do.by_grade(web, grades)
     if action.decision == "keep what was found":
-        return do.answer(query.text, do.concat(found, best), read(head))
+        return do.answer(do.question, do.concat(found, best), read(head))
     first = action.earned or len(best)  # all of them where an audit turns a decision to keep what was found
     if action.decision == "replace it by the web":
-        return do.answer(query.text, do.concat(best[:first], found, best[first:]), read(best[:first]), first)
+        return do.answer(do.question, do.concat(best[:first], found, best[first:]), read(best[:first]), first)
     first = min(first, web_passages)
     ranked = do.concat(best[:first], found, best[first:])
-    return do.answer(query.text, ranked, read(ranked[: first + len(head)]))
+    return do.answer(do.question, ranked, read(ranked[: first + len(head)]))

@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Share, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Share, Steps, route, shared
 
 
 @route(
@@ -10,9 +10,7 @@ from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Share
     measured="No more right answers shown with a 1.5B model, but more of its citations are right.",
 )
 def critique_loop(
-    query: Query,
     do: Steps,
-    *,
     passages: Annotated[int, Parameter(1, 5, "number of passages, each of which gets a separate answer")] = 3,
     search_from: Annotated[Share, "minimum P(Yes) that it must be looked up; 0: calibrated"] = 0.0,
     relevant_from: Annotated[Share, "minimum P(Yes) that a passage states the answer; 0: calibrated"] = 0.0,
@@ -32,10 +30,10 @@ def critique_loop(
     look_up = do.calibrated("look up", search_from, 0.5)
     relevance = do.calibrated("passage relevance", relevant_from, 0.5)
     asks = look_up.decision == "calibrated" or search_from > 0
-    if asks and do.worth_searching(query.text, look_up.cut).decision == "no retrieval":
-        return do.unaided(query.text).over(())
-    found = do.hybrid(query.text, fused_by)
+    if asks and do.worth_searching(do.question, look_up.cut).decision == "no retrieval":
+        return do.unaided(do.question).over(())
+    found = do.hybrid(do.question, fused_by)
     head, weights = found[:passages], {"relevance": w_rel, "support": w_sup, "utility": w_use}
-    segments = do.judged_segments(query.text, head, relevance.cut)
+    segments = do.judged_segments(do.question, head, relevance.cut)
     hits = do.append(do.by_judged(head, segments, weights), found)
     return do.choose_segment(segments, weights, supported_from).over(hits)

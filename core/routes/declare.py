@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from core.backends.calibrations import Decision
@@ -70,34 +70,55 @@ WHOSE = Parameter(
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A retrieval route: its function with its declaration."""
+    """A retrieval route: its declaration, which decorates a function `(do, parameters) -> Answer`.
 
-    name: str
+    The function's module gives the name, the first line of its docstring the summary.
+    """
+
     title: str
+    _: KW_ONLY
     family: Family
-    summary: str
-    paper: str | None
-    needs: tuple[Need, ...]
-    parameters: tuple[Parameter, ...]
-    function: Callable[..., Answer]
-    needs_if: tuple[tuple[tuple[str, Any], Need], ...] = ()  # ((parameter, its value), need)
+    paper: str | None = None
+    needs: Sequence[Need] = ()
+    # by (parameter, its value): a route is not held back for what it does not use
+    needs_if: Mapping[tuple[str, Any], Need] = field(default_factory=dict)
+    uses: Sequence[Need] = ()  # what it works without, but better or further with
+    decides: Sequence[Decision] = ()  # the model's judgements that it goes by, each calibrated for a model
     first: bool = False  # among those that a first visit runs
-    uses: tuple[Need, ...] = ()  # what it makes use of where it is there, and does without where it is not
-    decides: tuple[Decision, ...] = ()  # the model's judgements that it goes by, each calibrated for a model
+    measured: str = ""  # what one has to know before spending on it: its summary ends with that
+    prepared: Sequence[Need] = ()  # what it makes while a question waits, where it was not made before
+    embeds: bool = True  # whether it uses vectors, and so has the parameter `embedder`
     external: bool = False  # a pipeline that is not ours: only what it replies is known of it
     broken: str = ""  # why it cannot run, whatever there is
-    prepared: tuple[Need, ...] = ()  # what it embeds while a question waits, where it was not made before
-    embeds: bool = False  # whether it uses vectors, and so has the parameter `embedder`
+    name: str = ""
+    summary: str = ""
+    parameters: tuple[Parameter, ...] = ()
+    function: Callable[..., Answer] = field(default=lambda *_: Answer(()), repr=False)
+
+    def __call__(self, function: Callable[..., Answer]) -> Route:
+        """Return the route of a function that was declared so."""
+        model = Need.LLM in (*self.every_need, *self.uses)
+        further = (*([MODEL] if model else ()), *([WHOSE] if self.embeds else ()))
+        return replace(
+            self,
+            name=function.__module__.rsplit(".", 1)[-1],
+            summary=f"{(inspect.getdoc(function) or '').split(chr(10), 1)[0]} {self.measured}".strip(),
+            parameters=(*_parameters(function), *further),
+            function=function,
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
     def needed(self, parameters: Mapping[str, Any]) -> tuple[Need, ...]:
         """Return the needs of a run with these parameters."""
-        also = (need for (name, value), need in self.needs_if if parameters[name] == value)
+        also = (need for (name, value), need in self.needs_if.items() if parameters[name] == value)
         return tuple(dict.fromkeys((*self.needs, *also)))
 
     @property
     def every_need(self) -> tuple[Need, ...]:
         """Return the needs of any run, whatever its parameters."""
-        return tuple(dict.fromkeys((*self.needs, *(need for _, need in self.needs_if))))
+        return tuple(dict.fromkeys((*self.needs, *self.needs_if.values())))
 
     def asks(self, parameters: Mapping[str, Any] | None = None) -> bool:
         """Return True if a model may be called with these parameters (None: the defaults), apart from
@@ -126,70 +147,17 @@ class Route:
     def run(self, query: Query, do: Steps, parameters: Mapping[str, Any]) -> Answer:
         """Call the function; its parameters' values know their names (see `core.domain.parameters`)."""
         given = {name: named(value, name) for name, value in parameters.items() if name not in OF_ENGINE}
-        return self.function(query, do, **given)
+        return self.function(do.asking(query), **given)
 
 
-def route(
-    title: str,
-    *,
-    family: Family,
-    paper: str | None = None,
-    needs: Sequence[Need] = (),
-    needs_if: Mapping[tuple[str, Any], Need] | None = None,
-    uses: Sequence[Need] = (),
-    decides: Sequence[Decision] = (),
-    first: bool = False,
-    measured: str = "",
-    prepared: Sequence[Need] = (),
-    embeds: bool = True,
-) -> Callable[[Callable[..., Answer]], Route]:
-    """Declare a function `(query, do, *, parameters) -> Answer` a route; its module's name is the route's
-    name.
-
-    `needs_if` gives what only a parameter's value needs: a route is not held back for what it does not use.
-    `uses` names what it works without, but better or further with; `decides` the judgements of the model
-    that it goes by.
-    `prepared` names the enrichments that it makes for the found passages while the question waits, where they
-    were not made for the corpus. One that `embeds` uses vectors and has the parameter `embedder`.
-    `first` puts it among the routes that are chosen until somebody chooses. `measured` is the sentence that
-    its summary ends with, where measuring it gave what one has to know before spending on it.
-    """
-
-    def declare(function: Callable[..., Answer]) -> Route:
-        name = function.__module__.rsplit(".", 1)[-1]
-        summary = f"{(inspect.getdoc(function) or '').split(chr(10), 1)[0]} {measured}".strip()
-        also = tuple((needs_if or {}).items())
-        return Route(
-            name,
-            title,
-            family,
-            summary,
-            paper,
-            tuple(needs),
-            (
-                *_parameters(function),
-                *([MODEL] if {Need.LLM} & {*needs, *(needs_if or {}).values(), *uses} else []),
-                *([WHOSE] if embeds else []),
-            ),
-            function,
-            also,
-            first,
-            tuple(uses),
-            tuple(decides),
-            prepared=tuple(prepared),
-            embeds=embeds,
-        )
-
-    return declare
+route = Route  # as a decorator
 
 
 def _parameters(function: Callable[..., Answer]) -> tuple[Parameter, ...]:
-    """Return the keyword arguments of a route's function. A text in an annotation is the parameter's help."""
+    """Return the arguments of a route's function after its steps. A text in an annotation is the help."""
     hints = get_type_hints(function, include_extras=True, localns={"Steps": object})
     specs = []
-    for name, argument in inspect.signature(function).parameters.items():
-        if argument.kind is not inspect.Parameter.KEYWORD_ONLY:
-            continue
+    for name, argument in list(inspect.signature(function).parameters.items())[1:]:
         kind, *notes = get_args(hints[name]) if get_origin(hints[name]) is Annotated else (hints[name],)
         declared = next((one for one in notes if isinstance(one, Parameter)), Parameter())
         choices = tuple(get_args(kind)) if get_origin(kind) is Literal else ()

@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Ranking, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Ranking, Steps, route, shared
 from core.steps.linked_names import LOOK_UP_FROM
 
 READ_PER_SUBQUESTION = 3  # passages of each sub-question in which names are looked for
@@ -8,9 +8,7 @@ READ_PER_SUBQUESTION = 3  # passages of each sub-question in which names are loo
     "Decomposition", family="query", paper="Zhou et al. 2022, arXiv:2205.10625", needs=[Need.LLM, Need.BM25]
 )
 def decompose(
-    query: Query,
     do: Steps,
-    *,
     split_from: Annotated[int, Parameter(1, 30, "minimum number of different terms to split a question")] = 9,
     n: Annotated[int, Parameter(2, 6, "maximum number of sub-questions")] = 4,
     sequential: Annotated[bool, "fill answers to earlier sub-questions into later ones"] = False,
@@ -28,14 +26,14 @@ def decompose(
     def find(text: str) -> Ranking:
         return do.hybrid(text, fused_by)
 
-    own = find(query.text)
-    if do.worth_splitting(query.text, split_from).decision == "keep":
-        return do.answer(query.text, own)
-    parts = do.decompose(query.text, n, sequential)
-    if parts == (query.text,):
-        return do.answer(query.text, own)
+    own = find(do.question)
+    if do.worth_splitting(do.question, split_from).decision == "keep":
+        return do.answer(do.question, own)
+    parts = do.decompose(do.question, n, sequential)
+    if parts == (do.question,):
+        return do.answer(do.question, own)
     if sequential:
-        found = do.in_turn(parts, query.text, find)
+        found = do.in_turn(parts, do.question, find)
     else:
         found = dict(zip(parts, do.each(find, parts), strict=True))
     collected = do.collect((), own, lead, 2 * shared.POOL)
@@ -50,4 +48,4 @@ def decompose(
         if missing.decision == "look up":
             searched = (*searched, missing.query)
             collected = do.collect(collected, find(missing.query), 1, 2 * shared.POOL)
-    return do.answer(query.text, do.append(collected, own)[: 2 * shared.POOL])
+    return do.answer(do.question, do.append(collected, own)[: 2 * shared.POOL])

@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Literal, Need, Parameter, Query, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Literal, Need, Parameter, Steps, route, shared
 
 
 @route(
@@ -8,9 +8,7 @@ from core.routes.prelude import Annotated, Answer, Literal, Need, Parameter, Que
     needs=[Need.BM25],
 )
 def dedupe(
-    query: Query,
     do: Steps,
-    *,
     by: Annotated[
         Literal["words", "embedding"], Parameter(help="3-word shingles, or embeddings (try .95)", tunes="by")
     ] = "words",
@@ -20,5 +18,5 @@ def dedupe(
     fused_by: shared.FusedBy = "auto",
 ) -> Answer:
     """Fuse BM25 and dense, then drop near-duplicates of better-ranked passages."""
-    found = do.hybrid(query.text, fused_by)
-    return do.answer(query.text, do.dedupe(found, by, threshold))
+    found = do.hybrid(do.question, fused_by)
+    return do.answer(do.question, do.dedupe(found, by, threshold))

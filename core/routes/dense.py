@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Literal, Parameter, Query, Steps, route
+from core.routes.prelude import Annotated, Answer, Literal, Parameter, Steps, route
 
 
 @route(
@@ -8,11 +8,9 @@ from core.routes.prelude import Annotated, Answer, Literal, Parameter, Query, St
     first=True,
 )
 def dense(
-    query: Query,
     do: Steps,
-    *,
     search: Annotated[Literal["index", "exact"], "index: by the vector index; exact: past it"] = "index",
     ef_search: Annotated[int, Parameter(0, 1000, "candidates a graph keeps; 0: 200, or 100 more")] = 0,
 ) -> Answer:
     """Rank passages by the similarity of their embedding to the question's embedding."""
-    return do.answer(query.text, do.dense(query.text, search=search, ef_search=ef_search))
+    return do.answer(do.question, do.dense(do.question, search=search, ef_search=ef_search))

@@ -1,4 +1,4 @@
-from core.routes.prelude import Answer, Need, Query, Steps, route
+from core.routes.prelude import Answer, Need, Steps, route
 
 
 @route(
@@ -8,6 +8,6 @@ from core.routes.prelude import Answer, Need, Query, Steps, route
     needs=[Need.EXPANDED],
     embeds=False,
 )
-def doc2query(query: Query, do: Steps) -> Answer:
+def doc2query(do: Steps) -> Answer:
     """Search BM25 over passages with the hypothetical questions stored for each."""
-    return do.answer(query.text, do.key_words(Need.EXPANDED, query.text))
+    return do.answer(do.question, do.key_words(Need.EXPANDED, do.question))

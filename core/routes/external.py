@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.domain.errors import Unavailable
 from core.domain.pipelines import Pipeline
-from core.domain.types import Answer, Query
+from core.domain.types import Answer
 from core.routes.declare import Parameter, Route
 from core.steps import Steps
 
@@ -12,10 +12,10 @@ from core.steps import Steps
 def route_of(pipeline: Pipeline, broken: str = "") -> Route:
     """Build the route of an external pipeline; `broken` explains why it cannot be called."""
 
-    def ask(query: Query, do: Steps, *, k: int) -> Answer:
+    def ask(do: Steps, k: int) -> Answer:
         if broken:
             raise Unavailable(broken)
-        return do.external(pipeline.name, query, k)
+        return do.external(pipeline.name, do.query, k)
 
     if pipeline.door == "file":
         summary = f"Replies of a pipeline from {pipeline.file.name}; it cannot be asked live."
@@ -27,8 +27,7 @@ def route_of(pipeline: Pipeline, broken: str = "") -> Route:
         title=pipeline.label,
         family="your pipeline",
         summary=summary,
-        paper=None,
-        needs=(),
+        embeds=False,
         parameters=(
             Parameter(1, 1_000, "number of passages to ask for", name="k", type=int, default=pipeline.k),
         ),

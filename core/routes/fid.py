@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Steps, route, shared
 
 
 @route(
@@ -9,9 +9,7 @@ from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps
     measured="Not measured with its trained weights.",
 )
 def fid(
-    query: Query,
     do: Steps,
-    *,
     passages: Annotated[int, Parameter(1, 20, "number of top hybrid hits to read")] = 5,
     fused_by: shared.FusedBy = "min_max",
 ) -> Answer:
@@ -20,6 +18,6 @@ def fid(
     The ranking stays as retrieved. What each passage contributed is the decoder's attention, on the step;
     the passage with most of it is cited.
     """
-    found = do.hybrid(query.text, fused_by)
+    found = do.hybrid(do.question, fused_by)
     do.ranked(found)
-    return do.read_together(query.text, found[:passages]).over(found)
+    return do.read_together(do.question, found[:passages]).over(found)

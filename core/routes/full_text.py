@@ -1,4 +1,4 @@
-from core.routes.prelude import Answer, Need, Query, Steps, route
+from core.routes.prelude import Answer, Need, Steps, route
 
 
 @route(
@@ -8,6 +8,6 @@ from core.routes.prelude import Answer, Need, Query, Steps, route
     needs=(Need.FULL_TEXT,),
     embeds=False,
 )
-def full_text(query: Query, do: Steps) -> Answer:
+def full_text(do: Steps) -> Answer:
     """Rank passages by PostgreSQL's ts_rank_cd: words of the question that stand close together. Not BM25."""
-    return do.answer(query.text, do.full_text(query.text))
+    return do.answer(do.question, do.full_text(do.question))

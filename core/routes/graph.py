@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Literal, Need, Parameter, Query, Steps, route
+from core.routes.prelude import Annotated, Answer, Literal, Need, Parameter, Steps, route
 
 
 @route(
@@ -8,9 +8,7 @@ from core.routes.prelude import Annotated, Answer, Literal, Need, Parameter, Que
     needs_if={("relations", "rules"): Need.GRAPH, ("relations", "triples"): Need.GRAPH_TRIPLES},
 )
 def graph(
-    query: Query,
     do: Steps,
-    *,
     relations: Annotated[
         Literal["rules", "triples"], "rules: without a model; triples: by a model"
     ] = "rules",
@@ -21,8 +19,8 @@ def graph(
     facts: Annotated[int, Parameter(0, 50, "relations nearest to the question that it begins at")] = 5,
 ) -> Answer:
     """Walk the corpus' graph of entities from those of the question (personalised PageRank)."""
-    vector = do.embed(query.text)
-    entities = do.entities(query.text, vector, relations, facts)
+    vector = do.embed(do.question)
+    entities = do.entities(do.question, vector, relations, facts)
     dense = do.nearest(vector)
     walked = do.walk(entities, dense, relations, passage_weight, damping) if entities.seeds else dense
-    return do.answer(query.text, walked)
+    return do.answer(do.question, walked)

@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps, route
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Steps, route
 
 
 @route(
@@ -9,15 +9,13 @@ from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps
     embeds=False,
 )
 def grep_model(
-    query: Query,
     do: Steps,
-    *,
     patterns: Annotated[int, Parameter(1, 12, "patterns that the model may write, each time")] = 5,
 ) -> Answer:
     """Let the model write the patterns to search the text for, and once more with the counts of matches.
 
     It sees no passage, only in how many each pattern occurs: no document can choose a pattern.
     """
-    written = do.write_patterns(query.text, patterns)
-    refined = do.write_patterns(query.text, patterns, do.count_matches(written))
-    return do.answer(query.text, do.grep_for(refined))
+    written = do.write_patterns(do.question, patterns)
+    refined = do.write_patterns(do.question, patterns, do.count_matches(written))
+    return do.answer(do.question, do.grep_for(refined))

@@ -1,5 +1,5 @@
 from core.domain.parameters import named
-from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps, route
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Steps, route
 
 
 @route(
@@ -11,9 +11,7 @@ from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps
     first=True,
 )
 def hybrid_auto(
-    query: Query,
     do: Steps,
-    *,
     alpha: Annotated[
         float, Parameter(0, 1, "weight of the cosine; BM25 has 1 minus it; 0: as measured", tunes="alpha")
     ] = 0.0,
@@ -23,4 +21,4 @@ def hybrid_auto(
     Indexing measures the weight on known-item questions from the corpus' own passages, so it needs no
     labels: see `core.corpus.known_items`.
     """
-    return do.answer(query.text, do.hybrid(query.text, weight=alpha or named(do.dense_weight, "alpha")))
+    return do.answer(do.question, do.hybrid(do.question, weight=alpha or named(do.dense_weight, "alpha")))

@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Literal, Need, Parameter, Query, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Literal, Need, Parameter, Steps, route, shared
 
 
 @route(
@@ -8,9 +8,7 @@ from core.routes.prelude import Annotated, Answer, Literal, Need, Parameter, Que
     needs=[Need.BM25],
 )
 def hybrid_linear(
-    query: Query,
     do: Steps,
-    *,
     alpha: shared.Alpha = 0.5,
     norm: Annotated[
         Literal["z", "min_max", "dbsf"],
@@ -22,4 +20,4 @@ def hybrid_linear(
     ] = "z",
 ) -> Answer:
     """Add the normalised scores that BM25 and dense give to every candidate of either."""
-    return do.answer(query.text, do.linear(do.both(query.text), (1 - alpha, alpha), norm))
+    return do.answer(do.question, do.linear(do.both(do.question), (1 - alpha, alpha), norm))

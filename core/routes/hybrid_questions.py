@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps, route
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Steps, route
 
 
 @route(
@@ -9,18 +9,16 @@ from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps
     needs=[Need.EXPANDED, Need.QUESTIONS],
 )
 def hybrid_questions(
-    query: Query,
     do: Steps,
-    *,
     questions: Annotated[
         float, Parameter(0, 2, "weight of the questions' vectors; BM25 and dense have 1 each")
     ] = 0.75,
 ) -> Answer:
     """Fuse BM25 over passages with their hypothetical questions, dense, and dense over the questions."""
-    vector = do.embed(query.text)
+    vector = do.embed(do.question)
     lists = (
-        do.key_words(Need.EXPANDED, query.text),
+        do.key_words(Need.EXPANDED, do.question),
         do.nearest(vector),
         do.nearest_key(Need.QUESTIONS, vector),
     )
-    return do.answer(query.text, do.linear(lists, (1, 1, questions)))
+    return do.answer(do.question, do.linear(lists, (1, 1, questions)))

@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Steps, route, shared
 
 
 @route(
@@ -8,13 +8,11 @@ from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps
     needs=[Need.BM25],
 )
 def hybrid_rrf(
-    query: Query,
     do: Steps,
-    *,
     k: shared.RrfConstant = 60,
     dense_weight: Annotated[float, Parameter(0, 10, "weight of the dense list", tunes="weights")] = 1.0,
     bm25_weight: Annotated[float, Parameter(0, 10, "weight of the BM25 list", tunes="weights")] = 1.0,
 ) -> Answer:
     """Fuse BM25 and dense by reciprocal rank."""
-    lists = (do.sparse(query.text), do.dense(query.text))
-    return do.answer(query.text, do.rrf(lists, k, (bm25_weight, dense_weight)))
+    lists = (do.sparse(do.question), do.dense(do.question))
+    return do.answer(do.question, do.rrf(lists, k, (bm25_weight, dense_weight)))

@@ -1,5 +1,5 @@
 from core.domain.types import Ranking
-from core.routes.prelude import Annotated, Answer, Literal, Need, Parameter, Query, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Literal, Need, Parameter, Steps, route, shared
 from core.steps.linked_names import LOOK_UP_FROM
 
 FIRST_READ_PASSAGES = 5  # passages of the question's own search in which names are looked for
@@ -13,9 +13,7 @@ FIRST_READ_PASSAGES = 5  # passages of the question's own search in which names 
     needs_if={("chooser", "model"): Need.LLM},
 )
 def iterative(
-    query: Query,
     do: Steps,
-    *,
     steps: Annotated[int, Parameter(1, 5, "maximum number of further searches")] = 2,
     each: Annotated[int, Parameter(1, 10, "passages collected per further search")] = 1,
     keep: shared.Collected = 9,
@@ -37,23 +35,23 @@ def iterative(
     def find(text: str) -> Ranking:
         return do.grep(text) if retriever == "grep" else do.found_with(retriever, text, fused_by)
 
-    own = find(query.text)
+    own = find(do.question)
     read = do.collect((), own, FIRST_READ_PASSAGES, FIRST_READ_PASSAGES)
     collected = do.collect((), own, lead, keep)
     searched: tuple[str, ...] = ()
     new = len(collected)
     calls = 2 if chooser == "model" else 0
     while do.another_round(len(searched), steps, new, do.lacking(calls) if calls else "").decision == "go on":
-        missing = do.find_name(query.text, read, threshold, searched)
+        missing = do.find_name(do.question, read, threshold, searched)
         if missing.decision == "nothing missing" or not missing.names:
             break
         text = missing.query
         if chooser == "model" and len(missing.names) > 1:
-            text = do.choose_name(query.text, missing.names, read).chosen
+            text = do.choose_name(do.question, missing.names, read).chosen
         searched = (*searched, text)
         found = find(text)
         grown = do.collect(collected, found, each, keep)
         new, collected = len(grown) - len(collected), grown
         read = do.collect(read, found, each, FIRST_READ_PASSAGES + steps * each)
     merged = do.append(collected, own)[: 2 * shared.POOL]
-    return do.answer(query.text, merged, None, max(shared.DEFAULT_SHOWN_PASSAGES, len(collected)))
+    return do.answer(do.question, merged, None, max(shared.DEFAULT_SHOWN_PASSAGES, len(collected)))

@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Steps, route, shared
 
 
 @route(
@@ -8,9 +8,7 @@ from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps
     needs=[Need.TOKENS, Need.BM25],
 )
 def late_interaction(
-    query: Query,
     do: Steps,
-    *,
     candidates: Annotated[
         int, Parameter(0, 1000, "passages scored of each list; 0: the whole corpus", tunes="candidates")
     ] = 100,
@@ -19,9 +17,9 @@ def late_interaction(
 
     The vectors are those of the model that is set: MiniLM was never trained for this, a ColBERT model was.
     """
-    asked = do.embed_tokens(query.text)
+    asked = do.embed_tokens(do.question)
     if candidates == 0:
-        return do.answer(query.text, do.maxsim_all(asked))
+        return do.answer(do.question, do.maxsim_all(asked))
     depth = max(candidates, shared.POOL)  # not less, so that the searches are those of other routes
-    lists = (do.sparse(query.text, depth), do.dense(query.text, depth))
-    return do.answer(query.text, do.maxsim(asked, lists, candidates))
+    lists = (do.sparse(do.question, depth), do.dense(do.question, depth))
+    return do.answer(do.question, do.maxsim(asked, lists, candidates))

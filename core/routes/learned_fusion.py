@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps, route
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Steps, route
 
 
 @route(
@@ -9,13 +9,11 @@ from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps
     needs=[Need.WEIGHTS],
 )
 def learned_fusion(
-    query: Query,
     do: Steps,
-    *,
     weights: Annotated[str, "name of the fitted weights; empty: the newest of the corpus"] = "",
     candidates: Annotated[int, Parameter(1, 100, "number of top passages per list to score")] = 100,
 ) -> Answer:
     """Run several searches and fuse their scores with weights fitted on the labels of the corpus."""
     fitted = do.fitted(weights)
-    lists = do.found_by(fitted.lists, query.text)
-    return do.answer(query.text, do.fuse_fitted(lists, fitted, candidates))
+    lists = do.found_by(fitted.lists, do.question)
+    return do.answer(do.question, do.fuse_fitted(lists, fitted, candidates))

@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Steps, route, shared
 
 
 @route(
@@ -8,9 +8,7 @@ from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps
     paper="Sun et al. 2023, arXiv:2304.09542 (RankGPT)",
 )
 def listwise(
-    query: Query,
     do: Steps,
-    *,
     candidates: shared.FewCandidates = 10,
     window: Annotated[int, Parameter(2, 20, "passages that the model orders at a time")] = 5,
     stride: Annotated[int, Parameter(1, 19, "places that the window moves; less than the window")] = 3,
@@ -22,6 +20,6 @@ def listwise(
     The window slides from the last hit to the first. Small models favour places in the prompt over what the
     passages say: `check_order` shows how much.
     """
-    found = do.hybrid(query.text, fused_by)
-    first = do.listwise(query.text, found[:candidates], window, min(stride, window - 1), check_order)
-    return do.answer(query.text, do.append(first, found))
+    found = do.hybrid(do.question, fused_by)
+    first = do.listwise(do.question, found[:candidates], window, min(stride, window - 1), check_order)
+    return do.answer(do.question, do.append(first, found))

@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Steps, route, shared
 
 
 @route(
@@ -8,9 +8,7 @@ from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps
     needs=[Need.BM25],
 )
 def memory(
-    query: Query,
     do: Steps,
-    *,
     turns: shared.Turns = 2,
     decay: shared.Decay = 0.8,
     relevance: shared.Similarity = 0.5,
@@ -26,14 +24,14 @@ def memory(
     questions after turns that have nothing to do with them. `alone` keeps what earlier turns were about from
     standing before what this question asks for.
     """
-    sparse, dense = do.sparse(query.text), do.dense(query.text)
-    recalled = do.remembered(query.text, decay, relevance, turns)
+    sparse, dense = do.sparse(do.question), do.dense(do.question)
+    recalled = do.remembered(do.question, decay, relevance, turns)
     if not recalled or memory_weight == 0 or do.stands_alone(dense, enough):
-        return do.answer(query.text, do.rrf((sparse, dense)))
-    text = do.in_context(query.text, recalled)
+        return do.answer(do.question, do.rrf((sparse, dense)))
+    text = do.in_context(do.question, recalled)
     if not expand:
         fused = do.rrf((sparse, dense, recalled), 60, (1.0, 1.0, memory_weight))
         return do.answer(text, fused[: 2 * shared.POOL])
-    drawn = do.nearest(do.drawn_to(query.text, recalled, memory_weight))
+    drawn = do.nearest(do.drawn_to(do.question, recalled, memory_weight))
     lists = (do.sparse(text), drawn, sparse, dense)
     return do.answer(text, do.rrf(lists, 60, (1.0, 1.0, alone, alone)))

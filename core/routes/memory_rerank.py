@@ -1,4 +1,4 @@
-from core.routes.prelude import Answer, Need, Query, Steps, route, shared
+from core.routes.prelude import Answer, Need, Steps, route, shared
 
 
 @route(
@@ -9,9 +9,7 @@ from core.routes.prelude import Answer, Need, Query, Steps, route, shared
     prepared=[Need.TOKENS],
 )
 def memory_rerank(
-    query: Query,
     do: Steps,
-    *,
     turns: shared.Turns = 2,
     decay: shared.Decay = 0.8,
     relevance: shared.Similarity = 0.5,
@@ -23,12 +21,12 @@ def memory_rerank(
     A question that needs no earlier turn keeps the ranking of `rerank`: without a conversation, or when it is
     near a passage by itself. Fusing both lists was chosen on the follow-ups of `support`, `pydocs` and mtRAG.
     """
-    sparse, dense = do.sparse(query.text), do.dense(query.text)
-    alone = do.rerank(query.text, do.linear((sparse, dense)), candidates)
-    recalled = do.remembered(query.text, decay, relevance, turns)
+    sparse, dense = do.sparse(do.question), do.dense(do.question)
+    alone = do.rerank(do.question, do.linear((sparse, dense)), candidates)
+    recalled = do.remembered(do.question, decay, relevance, turns)
     if not recalled or do.stands_alone(dense, enough):
-        return do.answer(query.text, alone)
-    text = do.in_context(query.text, recalled)
-    drawn = do.nearest(do.drawn_to(query.text, recalled, 1.0))
+        return do.answer(do.question, alone)
+    text = do.in_context(do.question, recalled)
+    drawn = do.nearest(do.drawn_to(do.question, recalled, 1.0))
     together = do.rerank(text, do.linear((do.sparse(text), drawn)), candidates)
     return do.answer(text, do.rrf((together, alone)))

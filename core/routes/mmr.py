@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Parameter, Query, Steps, route
+from core.routes.prelude import Annotated, Answer, Parameter, Steps, route
 
 
 @route(
@@ -8,9 +8,7 @@ from core.routes.prelude import Annotated, Answer, Parameter, Query, Steps, rout
     first=True,
 )
 def mmr(
-    query: Query,
     do: Steps,
-    *,
     lam: Annotated[
         float, Parameter(0, 1, "weight of relevance; diversity has 1 minus it", tunes="lam")
     ] = 0.7,
@@ -18,5 +16,5 @@ def mmr(
     k: Annotated[int, Parameter(1, 100, "number of passages chosen; the others follow", tunes="k")] = 10,
 ) -> Answer:
     """Search by embedding, then rerank for relevance and diversity (MMR)."""
-    vector = do.embed(query.text)
-    return do.answer(query.text, do.mmr(vector, do.nearest(vector), lam, k, pool))
+    vector = do.embed(do.question)
+    return do.answer(do.question, do.mmr(vector, do.nearest(vector), lam, k, pool))

@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Literal, Need, Query, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Literal, Need, Steps, route, shared
 
 
 @route(
@@ -8,15 +8,13 @@ from core.routes.prelude import Annotated, Answer, Literal, Need, Query, Steps, 
     needs=[Need.LLM, Need.BM25],
 )
 def multi_query(
-    query: Query,
     do: Steps,
-    *,
     n: shared.Variants = 3,
     search: Annotated[Literal["dense", "bm25", "hybrid"], "search used for each query variant"] = "hybrid",
     fused_by: shared.FusedBy = "rrf",
 ) -> Answer:
     """Search with the question and its variants, merge the lists by best rank."""
 
-    texts = (query.text, *do.variants(query.text, n))
+    texts = (do.question, *do.variants(do.question, n))
     found = tuple(do.found_with(search, text, fused_by) for text in texts)
-    return do.answer(query.text, do.union(found, texts))
+    return do.answer(do.question, do.union(found, texts))

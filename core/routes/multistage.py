@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Literal, Need, Parameter, Query, Ranking, Steps, route
+from core.routes.prelude import Annotated, Answer, Literal, Need, Parameter, Ranking, Steps, route
 
 
 @route(
@@ -8,9 +8,7 @@ from core.routes.prelude import Annotated, Answer, Literal, Need, Parameter, Que
     needs=[Need.LLM, Need.BM25],
 )
 def multistage(
-    query: Query,
     do: Steps,
-    *,
     transformation: Annotated[
         Literal["auto", "none", "rewrite", "decompose", "hyde", "variants"],
         "auto: chosen by analysing the question",
@@ -27,12 +25,12 @@ def multistage(
     def find(text: str) -> tuple[Ranking, ...]:
         return do.sparse(text), do.dense(text)
 
-    own = find(query.text)
-    analysis = do.analyse(query, own[1], strange)
+    own = find(do.question)
+    analysis = do.analyse(do.query, own[1], strange)
     chosen = analysis.transformation if transformation == "auto" else transformation
-    text = query.text
+    text = do.question
     if chosen == "rewrite":
-        text = do.standalone(query)
+        text = do.standalone(do.query)
         lists = find(text)
     elif chosen == "hyde":
         lists = (*own, do.nearest(do.mean_of(do.hypothesize(text, 1), text)))

@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Steps, route, shared
 
 
 @route(
@@ -8,14 +8,12 @@ from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps
     needs=[Need.BM25],
 )
 def noise(
-    query: Query,
     do: Steps,
-    *,
     count: Annotated[int, Parameter(0, 50, "number of unrelated passages")] = 2,
     top: Annotated[int, Parameter(1, 50, "first places among which they are put")] = 5,
     seed: Annotated[int, Parameter(0, 1000000, "seed of what is drawn, and where it is put")] = 0,
     fused_by: shared.FusedBy = "auto",
 ) -> Answer:
     """Hybrid search with unrelated passages put among the first: a control that shows which answers break."""
-    found = do.hybrid(query.text, fused_by)
-    return do.answer(query.text, do.with_noise(found, count, top, seed))
+    found = do.hybrid(do.question, fused_by)
+    return do.answer(do.question, do.with_noise(found, count, top, seed))

@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps, route
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Steps, route
 
 
 @route(
@@ -9,12 +9,10 @@ from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps
     embeds=False,
 )
 def query2doc(
-    query: Query,
     do: Steps,
-    *,
     n: Annotated[int, Parameter(1, 8, "number of hypothetical passages")] = 1,
     times: Annotated[int, Parameter(1, 20, "times that the question stands before them")] = 5,
 ) -> Answer:
     """Search BM25 with the question and a hypothetical passage."""
-    imagined = do.hypothesize(query.text, n)
-    return do.answer(query.text, do.sparse(do.query_to_document(query.text, imagined, times)))
+    imagined = do.hypothesize(do.question, n)
+    return do.answer(do.question, do.sparse(do.query_to_document(do.question, imagined, times)))

@@ -1,4 +1,4 @@
-from core.routes.prelude import Answer, Need, Query, Steps, route, shared
+from core.routes.prelude import Answer, Need, Steps, route, shared
 
 
 @route(
@@ -8,8 +8,8 @@ from core.routes.prelude import Answer, Need, Query, Steps, route, shared
     needs=[Need.LLM, Need.BM25],
     first=True,
 )
-def rag_fusion(query: Query, do: Steps, *, n: shared.Variants = 3, k: shared.RrfConstant = 60) -> Answer:
+def rag_fusion(do: Steps, n: shared.Variants = 3, k: shared.RrfConstant = 60) -> Answer:
     """Search with the question and its variants, fuse all lists by reciprocal rank."""
-    texts = (query.text, *do.variants(query.text, n))
+    texts = (do.question, *do.variants(do.question, n))
     lists = tuple(ranking for text in texts for ranking in (do.sparse(text), do.dense(text)))
-    return do.answer(query.text, do.rrf(lists, k)[: 2 * shared.POOL])
+    return do.answer(do.question, do.rrf(lists, k)[: 2 * shared.POOL])

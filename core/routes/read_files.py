@@ -1,4 +1,4 @@
-from core.domain.types import Query, Ranking
+from core.domain.types import Ranking
 from core.routes.prelude import Annotated, Answer, Literal, Need, Parameter, Share, Steps, route, shared
 from core.steps.agent import Action, Did, files_of
 
@@ -11,9 +11,7 @@ from core.steps.agent import Action, Did, files_of
     decides=["evidence"],
 )
 def read_files(
-    query: Query,
     do: Steps,
-    *,
     tools: Annotated[Literal["both", "search", "grep"], "what passages are located with"] = "both",
     retriever: Annotated[Literal["hybrid", "bm25", "dense"], "what search means"] = "hybrid",
     chooser: Annotated[
@@ -40,7 +38,7 @@ def read_files(
     def act(action: Action, text: str, found: Ranking, read: Ranking) -> Ranking:
         if action == "read":
             files = files_of(found, read)
-            at = do.choose_file(query.text, files[:5]) if chooser == "model" else 0
+            at = do.choose_file(do.question, files[:5]) if chooser == "model" else 0
             return do.read_range(found, files[at], min(length, keep - len(read)), read)
         if action in ("list", "find"):
             return do.list_files(text)
@@ -52,36 +50,36 @@ def read_files(
         return do.spent(seconds, len(read), keep) or (do.lacking(8) if chooser == "model" else "")
 
     read: Ranking = ()
-    first = do.first_tool(query.text, tools)
-    found = act(first, query.text, (), ())
-    done: tuple[Did, ...] = (Did(first, query.text, len(found), len(found)),)
-    results: tuple[tuple[str, Ranking], ...] = ((query.text, found),)  # of each action: asked, found
+    first = do.first_tool(do.question, tools)
+    found = act(first, do.question, (), ())
+    done: tuple[Did, ...] = (Did(first, do.question, len(found), len(found)),)
+    results: tuple[tuple[str, Ranking], ...] = ((do.question, found),)  # of each action: asked, found
     located = [found]
     while do.may_choose(done, steps, 1, spent(), 2).decision == "choose":
         offered = do.file_tools(tools, done, bool(files_of(found, read)))
         action: Action = "read"
         words = ""
         if chooser == "model" and offered != ("read",):
-            choice = do.choose_action(query.text, done, offered)
+            choice = do.choose_action(do.question, done, offered)
             if choice.decision == "answered" or choice.decision == "unusable choice":
                 break
             action, words = choice.decision, choice.input
         elif chooser == "script" and (done[-1].action == "read" or "read" not in offered):
             action = "grep" if tools == "grep" else "search"
-            words = do.next_query(query.text, read)
+            words = do.next_query(do.question, read)
         guard = do.asked_before(action, words, done).decision if action != "read" else "new"
         if guard == "repeated":
             break
         if guard == "asked before":
             done, results = (*done, Did(action, words, before=True)), (*results, ("", ()))
             continue
-        text = do.with_answers(action, words, query.text, results)
+        text = do.with_answers(action, words, do.question, results)
         hits = act(action, text, found, read)
         new = len({hit.passage.id for hit in hits} - {hit.passage.id for hit in (*found, *read)})
         did = Did(action, words, len(hits), new)
         if action == "read":
             read = do.collect(read, hits, length, keep)
-            enough = do.enough(query.text, read, cut).decision if chooser == "model" else "unknown"
+            enough = do.enough(do.question, read, cut).decision if chooser == "model" else "unknown"
             did = Did(action, "", len(hits), len(hits), enough=enough)
         elif hits:
             found = do.concat(hits, found)
@@ -92,4 +90,4 @@ def read_files(
             (), do.read_range(found, files_of(found, ())[0], min(length, keep), ()), length, keep
         )
     merged = do.append(read, do.rrf(tuple(located)))[: 2 * shared.POOL]
-    return do.answer(query.text, merged, None, max(1, len(read)))
+    return do.answer(do.question, merged, None, max(1, len(read)))

@@ -1,11 +1,9 @@
-from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Steps, route, shared
 
 
 @route("Recency", family="scoring", paper="Li & Croft 2003, doi:10.1145/956863.956951", needs=[Need.BM25])
 def recency(
-    query: Query,
     do: Steps,
-    *,
     half_life: Annotated[float, Parameter(1, 40000, "days after which a document's score is halved")] = 1460,
     fused_by: shared.FusedBy = "rrf",
 ) -> Answer:
@@ -13,4 +11,4 @@ def recency(
 
     Reciprocal ranks are the default because they lie close together: by scores, age hardly moves a passage.
     """
-    return do.answer(query.text, do.by_age(do.hybrid(query.text, fused_by), half_life))
+    return do.answer(do.question, do.by_age(do.hybrid(do.question, fused_by), half_life))

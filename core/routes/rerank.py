@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Need, Query, Share, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Share, Steps, route, shared
 from core.steps.rerank import Which
 
 
@@ -12,9 +12,7 @@ from core.steps.rerank import Which
     prepared=[Need.TOKENS],
 )
 def rerank(
-    query: Query,
     do: Steps,
-    *,
     candidates: shared.Candidates = 50,
     reranker: Annotated[Which, "reranker; configured: the one in the settings"] = "configured",
     share: Annotated[Share, "weight of a cross-encoder's or server's score; 0: the model's own"] = 0.0,
@@ -26,5 +24,5 @@ def rerank(
     over token vectors, in which a word of the question counts by its IDF, to BM25 and the cosine of each
     passage's nearest piece, or its own where no pieces were made.
     """
-    found = do.hybrid(query.text, fused_by)
-    return do.answer(query.text, do.rerank(query.text, found, candidates, reranker, share))
+    found = do.hybrid(do.question, fused_by)
+    return do.answer(do.question, do.rerank(do.question, found, candidates, reranker, share))

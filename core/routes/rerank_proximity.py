@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Steps, route, shared
 
 
 @route(
@@ -10,9 +10,7 @@ from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps
     prepared=[Need.TOKENS],
 )
 def rerank_proximity(
-    query: Query,
     do: Steps,
-    *,
     candidates: Annotated[int, Parameter(5, 200, "number of top hybrid hits to rerank")] = 200,
     fused_by: shared.FusedBy = "min_max",
 ) -> Answer:
@@ -21,5 +19,5 @@ def rerank_proximity(
     Neighbouring words of the question that stand within 8 terms in a passage add to BM25, and MaxSim in the
     passage's best 64 tokens to MaxSim over all of it. Signals are scaled by mean and standard deviation.
     """
-    found = do.hybrid(query.text, fused_by)
-    return do.answer(query.text, do.rerank_proximity(query.text, found, candidates))
+    found = do.hybrid(do.question, fused_by)
+    return do.answer(do.question, do.rerank_proximity(do.question, found, candidates))

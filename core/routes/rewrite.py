@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Steps, route, shared
 
 
 @route(
@@ -9,9 +9,7 @@ from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps
     first=True,
 )
 def rewrite(
-    query: Query,
     do: Steps,
-    *,
     weight: Annotated[
         float, Parameter(0, 10, "weight of the original message; 0: the rewrite alone", tunes="weights")
     ] = 0.5,
@@ -21,9 +19,9 @@ def rewrite(
     The default weight was chosen on 11 dev follow-ups of `support` and 50 questions of MTRAG: a small model's
     rewrite loses words that the message has.
     """
-    question = do.standalone(query)
+    question = do.standalone(do.query)
     own = (do.sparse(question), do.dense(question))
-    if not weight or question == query.text:
+    if not weight or question == do.question:
         return do.answer(question, do.rrf(own))
-    lists = (*own, do.sparse(query.text), do.dense(query.text))
+    lists = (*own, do.sparse(do.question), do.dense(do.question))
     return do.answer(question, do.rrf(lists, 60, (1.0, 1.0, weight, weight))[: 2 * shared.POOL])

@@ -1,5 +1,5 @@
 from core.backends.prompting.citations import Draft
-from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Share, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Share, Steps, route, shared
 from core.steps.claims import CheckedDraft, Revision
 
 
@@ -12,9 +12,7 @@ from core.steps.claims import CheckedDraft, Revision
     measured=shared.NO_GAIN,
 )
 def self_correct(
-    query: Query,
     do: Steps,
-    *,
     evidence: Annotated[Share, "minimum P(Yes) that the passages hold the answer; 0: as other routes"] = 0.0,
     threshold: Annotated[Share, "minimum P(Yes) that a claim is supported; 0: calibrated"] = 0.0,
     rounds: Annotated[int, Parameter(0, 3, "maximum number of revisions")] = 1,
@@ -26,22 +24,22 @@ def self_correct(
     at all is decided as in every other route: the check compares a draft with its passages, and cannot detect
     a supported sentence that does not answer the question.
     """
-    hits = do.hybrid(query.text, fused_by)
+    hits = do.hybrid(do.question, fused_by)
     do.ranked(hits)
     shown = hits[: shared.DEFAULT_SHOWN_PASSAGES]
     cut = do.calibrated("claim support", threshold, 0.5).cut
-    drafts: tuple[Draft, ...] = (do.write_answer(query.text, shown, evidence=evidence or None),)
+    drafts: tuple[Draft, ...] = (do.write_answer(do.question, shown, evidence=evidence or None),)
     checked: tuple[CheckedDraft, ...] = ()
     plan: Revision | None = None
     while plan is None or plan.decision == "rewrite":
-        one = do.afford(do.check_claims, query.text, shown, drafts[-1], cut)
+        one = do.afford(do.check_claims, do.question, shown, drafts[-1], cut)
         if one is None:
             plan = None
             break
         checked += (one,)
         plan = do.revise(one, len(checked) - 1, rounds, do.lacking(2 * len(one.claims)))
         if plan.decision == "rewrite":
-            better = do.afford(do.rewrite_claims, query.text, shown, one)
+            better = do.afford(do.rewrite_claims, do.question, shown, one)
             if better is None:
                 plan = None
                 break

@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Need, Query, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Steps, route, shared
 from core.steps.conditions import By
 
 
@@ -10,14 +10,12 @@ from core.steps.conditions import By
     needs_if={("by", "model"): Need.LLM},
 )
 def self_query(
-    query: Query,
     do: Steps,
-    *,
     by: Annotated[By, "filters read by rules, or by the language model"] = "rules",
     fused_by: shared.FusedBy = "auto",
 ) -> Answer:
     """Read filters on metadata from the question, then search only what meets them (BM25 and dense)."""
-    filters = do.read_filters(query.text, by)
+    filters = do.read_filters(do.question, by)
     with do.filtered(filters.kept):
-        found = do.hybrid(query.text, fused_by)
-    return do.answer(query.text, found)
+        found = do.hybrid(do.question, fused_by)
+    return do.answer(do.question, found)

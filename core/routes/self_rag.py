@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Ranking, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Ranking, Steps, route, shared
 from core.steps.self_rag import GrowingTree, When, Written
 
 
@@ -10,9 +10,7 @@ from core.steps.self_rag import GrowingTree, When, Written
     measured="Not measured with its trained weights.",
 )
 def self_rag(
-    query: Query,
     do: Steps,
-    *,
     retrieve: Annotated[When, "when to retrieve; adaptive: when the model asks for it"] = "adaptive",
     threshold: Annotated[
         float, Parameter(0, 1, "minimum P([Retrieval]) to retrieve", tunes="threshold")
@@ -33,18 +31,18 @@ def self_rag(
     """
 
     def find(said: str) -> Ranking:
-        text = f"{query.text} {said}".strip()
+        text = f"{do.question} {said}".strip()
         return do.hybrid(text, fused_by)
 
-    if do.wants_passages(query.text, retrieve, threshold).decision == "no retrieval":
-        return do.answer_unaided(query.text).over(())
+    if do.wants_passages(do.question, retrieve, threshold).decision == "no retrieval":
+        return do.answer_unaided(do.question).over(())
     cut = threshold if retrieve == "adaptive" else None
     tree = GrowingTree({"relevance": w_rel, "support": w_sup, "utility": w_use}, beam, segments)
     first = find("")
 
     def write(before: tuple[str, str]) -> Written:
         said, raw = before
-        return do.write_segments(query.text, raw, (find(said) if said else first)[:passages], cut)
+        return do.write_segments(do.question, raw, (find(said) if said else first)[:passages], cut)
 
     for _ in range(segments):
         ends = [(tree.text_of(at), tree.raw(at)) for at in tree.open]

@@ -1,5 +1,5 @@
 from core.domain.types import Ranking
-from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Share, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Share, Steps, route, shared
 from core.steps.reflect import Reason, Reflection
 
 
@@ -12,9 +12,7 @@ from core.steps.reflect import Reason, Reflection
     measured=shared.NO_GAIN,
 )
 def self_reflective(
-    query: Query,
     do: Steps,
-    *,
     graded: Annotated[int, Parameter(1, 10, "number of top hybrid hits the model reads per round")] = 5,
     threshold: Annotated[Share, "minimum P(Yes) that they hold the answer; 0: calibrated"] = 0.0,
     gain: Annotated[Share, "minimum gain in P(Yes) to continue"] = 0.05,
@@ -29,14 +27,14 @@ def self_reflective(
     cut = do.calibrated("evidence", threshold, shared.EVIDENCE).cut
     found: tuple[Ranking, ...] = ()
     seen: tuple[Reflection, ...] = ()
-    tried: tuple[str, ...] = (query.text,)
+    tried: tuple[str, ...] = (do.question,)
     reason: Reason | None = None
     while True:
         found += (do.hybrid(tried[-1], fused_by),)
         if len(found) == 1:
             do.ranked(found[0])
         head, scores = found[-1][:graded], tuple(one.score for one in seen)
-        one = do.afford(do.reflect, query.text, tried[-1], head, scores, cut, gain, rounds)
+        one = do.afford(do.reflect, do.question, tried[-1], head, scores, cut, gain, rounds)
         if one is None:
             reason = "budget spent"
             break
@@ -44,7 +42,7 @@ def self_reflective(
         reason = one.reason
         if one.decision != "try again":
             break
-        other = do.afford(do.reformulate, query.text, head, tried)
+        other = do.afford(do.reformulate, do.question, head, tried)
         if other is None:
             reason = "budget spent"
             break
@@ -53,4 +51,4 @@ def self_reflective(
             break
         tried += (other,)
     best = do.best_round(found, seen, reason)
-    return do.answer(query.text, do.append(best[:graded], do.rrf(found)) if len(found) > 1 else best)
+    return do.answer(do.question, do.append(best[:graded], do.rrf(found)) if len(found) > 1 else best)

@@ -1,5 +1,5 @@
 from core.backends.prompting.citations import NOT_ANSWERED, Draft
-from core.routes.prelude import Annotated, Answer, Need, Query, Share, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Share, Steps, route, shared
 
 
 @route(
@@ -10,9 +10,7 @@ from core.routes.prelude import Annotated, Answer, Need, Query, Share, Steps, ro
     decides=["evidence"],
 )
 def self_route(
-    query: Query,
     do: Steps,
-    *,
     threshold: Annotated[Share, "minimum P(Yes) that what was found holds the answer; 0: calibrated"] = 0.0,
     fused_by: shared.FusedBy = "rrf",
 ) -> Answer:
@@ -20,14 +18,14 @@ def self_route(
 
     What is cited from the whole corpus is listed before what was found.
     """
-    hits = do.hybrid(query.text, fused_by)
+    hits = do.hybrid(do.question, fused_by)
     do.ranked(hits)
     worth = do.calibrated("evidence", threshold, shared.EVIDENCE)
-    chosen = do.found_or_all(query.text, hits[: shared.DEFAULT_SHOWN_PASSAGES], worth.cut).decision
+    chosen = do.found_or_all(do.question, hits[: shared.DEFAULT_SHOWN_PASSAGES], worth.cut).decision
     if chosen == "abstain":
         return Draft(NOT_ANSWERED, abstained=True).over(hits)
     if chosen == "answer from what was found":
-        return do.write_answer(query.text, hits[: shared.DEFAULT_SHOWN_PASSAGES], evidence=0.0).over(hits)
+        return do.write_answer(do.question, hits[: shared.DEFAULT_SHOWN_PASSAGES], evidence=0.0).over(hits)
     everything = do.whole_corpus()
-    draft = do.answer_from_all(query.text, everything)
+    draft = do.answer_from_all(do.question, everything)
     return draft.over(do.append(do.cited(everything, draft.citations), hits))

@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Steps, route, shared
 
 
 @route(
@@ -8,13 +8,11 @@ from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps
     needs=[Need.SENTENCES],
 )
 def sentence_window(
-    query: Query,
     do: Steps,
-    *,
     window: Annotated[int, Parameter(0, 20, "number of sentences read on each side of the one found")] = 3,
 ) -> Answer:
     """Search single sentences; what is read of a passage is the sentence found and those around it."""
-    vector = do.embed(query.text)
+    vector = do.embed(do.question)
     hits = do.nearest_key(Need.SENTENCES, vector)
     head = hits[: shared.DEFAULT_SHOWN_PASSAGES]
-    return do.answer(query.text, hits, do.sentences_around(head, vector, window))
+    return do.answer(do.question, hits, do.sentences_around(head, vector, window))

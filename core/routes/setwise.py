@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Steps, route, shared
 
 
 @route(
@@ -8,9 +8,7 @@ from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps
     paper="Zhuang et al. 2024, arXiv:2310.09497",
 )
 def setwise(
-    query: Query,
     do: Steps,
-    *,
     candidates: shared.FewCandidates = 10,
     size: Annotated[int, Parameter(2, 20, "passages compared in one call")] = 4,
     top: Annotated[int, Parameter(1, 20, "places to fill by comparison; the rest keep their order")] = 3,
@@ -22,6 +20,6 @@ def setwise(
     The probabilities of the labels decide, so that each comparison costs one token. Heap sort makes as few
     comparisons as the places to fill need.
     """
-    found = do.hybrid(query.text, fused_by)
-    first = do.setwise(query.text, found[:candidates], size, top, check_order)
-    return do.answer(query.text, do.append(first, found))
+    found = do.hybrid(do.question, fused_by)
+    first = do.setwise(do.question, found[:candidates], size, top, check_order)
+    return do.answer(do.question, do.append(first, found))

@@ -1,4 +1,4 @@
-from core.routes.prelude import Answer, Need, Query, Steps, route
+from core.routes.prelude import Answer, Need, Steps, route
 
 
 @route(
@@ -8,6 +8,6 @@ from core.routes.prelude import Answer, Need, Query, Steps, route
     needs=[Need.LEARNED_SPARSE],
     embeds=False,
 )
-def splade(query: Query, do: Steps) -> Answer:
+def splade(do: Steps) -> Answer:
     """Search by learned sparse term weights (SPLADE), which include related terms."""
-    return do.answer(query.text, do.learned_sparse(query.text))
+    return do.answer(do.question, do.learned_sparse(do.question))

@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps, route, shared
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Steps, route, shared
 
 
 @route(
@@ -9,9 +9,7 @@ from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps
     measured="With a 1.5B model 7 of 8 answers were right on one set and 4 of 20 on another.",
 )
 def structured_hybrid(
-    query: Query,
     do: Steps,
-    *,
     repairs: shared.Repairs = 1,
     shown: Annotated[
         int, Parameter(2, 10, "passages in the answer prompt; the query result comes first")
@@ -27,11 +25,11 @@ def structured_hybrid(
     `support`; the model's additions contributed nothing new.
     """
     asked, found = do.beside(
-        lambda: do.ask_tables(query.text, repairs=repairs), lambda: do.hybrid(query.text, fused_by)
+        lambda: do.ask_tables(do.question, repairs=repairs), lambda: do.hybrid(do.question, fused_by)
     )
     side = do.choose_side(asked, found)
     if side.decision == "both":
-        return do.answer_both(query.text, asked, found, shown)
+        return do.answer_both(do.question, asked, found, shown)
     if side.decision == "tables only":
         return do.answer_tables(asked)
-    return do.answer(query.text, found, None, shown)
+    return do.answer(do.question, found, None, shown)

@@ -1,4 +1,4 @@
-from core.routes.prelude import Answer, Need, Query, Steps, route, shared
+from core.routes.prelude import Answer, Need, Steps, route, shared
 
 
 @route(
@@ -9,9 +9,7 @@ from core.routes.prelude import Answer, Need, Query, Steps, route, shared
     measured="With a 1.5B model 13 of 20 queries were right.",
 )
 def table_qa(
-    query: Query,
     do: Steps,
-    *,
     tables: shared.Tables = 10,
     repairs: shared.Repairs = 1,
     rows: shared.Rows = 200,
@@ -23,4 +21,4 @@ def table_qa(
     default 1.5B model 13 of 20 development questions of text2sql-geography, its tables as CSV, got the gold
     rows.
     """
-    return do.answer_tables(do.query_database(query.text, tables, repairs, rows, "csv"))
+    return do.answer_tables(do.query_database(do.question, tables, repairs, rows, "csv"))

@@ -1,4 +1,4 @@
-from core.routes.prelude import Answer, Need, Query, Steps, route, shared
+from core.routes.prelude import Answer, Need, Steps, route, shared
 
 
 @route(
@@ -8,9 +8,7 @@ from core.routes.prelude import Answer, Need, Query, Steps, route, shared
     needs=[Need.LLM, Need.TABLES],
 )
 def text_to_sql(
-    query: Query,
     do: Steps,
-    *,
     tables: shared.Tables = 10,
     repairs: shared.Repairs = 1,
     rows: shared.Rows = 200,
@@ -22,4 +20,4 @@ def text_to_sql(
     the result is one passage, which the answer cites. Without rows, or without a query that runs, there is no
     answer.
     """
-    return do.answer_tables(do.query_database(query.text, tables, repairs, rows, "tables"))
+    return do.answer_tables(do.query_database(do.question, tables, repairs, rows, "tables"))

@@ -20,7 +20,7 @@ from typing import Any, Literal
 from pydantic import create_model
 
 from core.backends.prompting.prompts import CHOOSE_ACTION, CHOOSE_FILE, CHOOSE_TOOL, COPY_WORDS, EVIDENCE
-from core.backends.prompting.replies import odds, strict_schema
+from core.backends.prompting.replies import strict_schema
 from core.backends.prompting.untrusted import quoted
 from core.domain.errors import Unavailable
 from core.domain.needs import Need
@@ -265,15 +265,8 @@ class Agent(Retrieve, Transform):
         if not collected:
             self.note("no passage was found, so the model was not called")
             return Enough("no", "there is no passage")
-        reply = self._ask_yes_or_no(EVIDENCE, passages=quoted(collected), question=question)
-        found = odds(reply, ("yes", "no"))
-        if found is None:
-            return Enough("unknown", "the reply is neither Yes nor No")
-        share = found.of["yes"]
-        return Enough(
-            "yes" if share >= threshold else "no",
-            f"P(yes) is {share:.2f}, by {found.by}; yes from {threshold:g}",
-        )
+        found = self._yes(EVIDENCE, threshold, passages=quoted(collected), question=question)
+        return Enough("unknown" if found.enough is None else "yes" if found.enough else "no", found.why)
 
     def limit(self, calls: int, tokens: int) -> None:
         """Lower this route's budget of model calls and tokens, the answer's included."""

@@ -8,26 +8,24 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from core.backends.admission import Asker
 from core.backends.base import LLM, Completion, Embedder, LLMRequest, Mask, WebSearch
 from core.backends.cache_file import EmbeddingCache
 from core.backends.calibrations import Decision, DecisionCalibration
 from core.backends.evaluators import Evaluator, Which
-from core.backends.evaluators import read as read_evaluator
 from core.backends.llm.text import looks_refused
 from core.backends.prompting.prompts import FIRMER, Prompt
-from core.backends.prompting.replies import odds, one_of
+from core.backends.prompting.replies import By, odds, one_of
 from core.backends.prompting.untrusted import in_line, warnings
 from core.backends.question_classifier import QuestionClassifier
-from core.backends.question_classifier import read as read_classifier
 from core.backends.rerankers import Rerankers
 from core.domain.errors import BudgetSpent, Cancelled, DeadlinePassed, ModelFailed, ModelTimedOut, Unavailable
 from core.domain.external import PipelineReply
 from core.domain.filters import Filter
 from core.domain.outputs import Reply
-from core.domain.types import EVIDENCE, Answer, AnswerStyle, Query, Remembered, Tokens
+from core.domain.types import Answer, AnswerStyle, Query, Remembered, Tokens
 from core.steps.decisions import Decided
 from core.steps.memo import CallCharge, Memo, Work, under_way
 from core.steps.trace import OpenSpan, Trace
@@ -43,11 +41,6 @@ SEEDS = 1000  # between the seeds of one draw and the next: more than the sample
 A = TypeVar("A")
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-def no_reflection() -> LLM:
-    """Raise Unavailable: this context has no reflection-token model."""
-    raise Unavailable("no reflection-token model is set up")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +61,6 @@ class ExternalCall:
     timeout_s: float  # deadline in seconds
     # called with (query, k, seconds, cancel)
     ask: Callable[[Query, int, float, threading.Event], ExternalReply]
-
-
-def no_pipeline(name: str) -> ExternalCall:
-    """Raise Unavailable: this context has no external pipelines."""
-    raise Unavailable(f"pipeline {name} is not set up")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,24 +88,24 @@ class Context:
     max_tokens: int
     prepared: Callable[[Need], Any]  # what was made for the corpus to meet a need, or Unavailable
     rerankers: Rerankers
-    answering: AnswerStyle | None = None  # how the route's answer is to be written; None: not at all
-    evidence: float = EVIDENCE  # P(Yes) that passages hold the answer, below which none is written from them
-    reflection: Callable[[], LLM] = no_reflection  # the reflection-token model, or Unavailable
-    memory: tuple[Remembered, ...] = ()  # what was said before the question, oldest turn first
-    turn_vectors: EmbeddingCache = field(default_factory=EmbeddingCache)
-    sentence_vectors: EmbeddingCache = field(default_factory=EmbeddingCache)
-    draw: int = 0  # from 1 on every model call has another seed than it would have
-    llm_name: str = ""  # the table [models.NAME] of `llm`; "" for the default
-    llm_context: int = 8192  # tokens of prompt and answer together
-    fid: Callable[[], FusionInDecoder] | None = None  # loads the reader, or raises Unavailable
-    evaluator: Callable[[Which], Evaluator] = read_evaluator  # its thresholds and coefficients
-    classifier: Callable[[], QuestionClassifier] = read_classifier  # of questions, for routers
-    asker: Asker = field(default_factory=Asker)  # on whose behalf models are used
-    other_route: Callable[[str], OtherRoute | None] = lambda _name: None  # by name, for routers
-    calibration: Callable[[Decision], DecisionCalibration | None] = lambda _: None  # for the model in use
-    external: Callable[[str], ExternalCall] = no_pipeline  # asks a pipeline that is not ours, by its name
-    where: tuple[Filter, ...] = ()  # what passages have to meet to be found
-    forced: Mapping[str, str] = field(default_factory=dict)  # by step: how its first decision is to fall
+    answering: AnswerStyle | None  # how the route's answer is to be written; None: not at all
+    evidence: float  # P(Yes) that passages hold the answer, below which none is written from them
+    reflection: Callable[[], LLM]  # the reflection-token model, or Unavailable
+    memory: tuple[Remembered, ...]  # what was said before the question, oldest turn first
+    turn_vectors: EmbeddingCache
+    sentence_vectors: EmbeddingCache
+    draw: int  # from 1 on every model call has another seed than it would have
+    llm_name: str  # the table [models.NAME] of `llm`; "" for the default
+    llm_context: int  # tokens of prompt and answer together
+    fid: Callable[[], FusionInDecoder]  # loads the reader, or raises Unavailable
+    evaluator: Callable[[Which], Evaluator]  # its thresholds and coefficients
+    classifier: Callable[[], QuestionClassifier]  # of questions, for routers
+    asker: Asker  # on whose behalf models are used
+    other_route: Callable[[str], OtherRoute | None]  # by name, for routers
+    calibration: Callable[[Decision], DecisionCalibration | None]  # for the model in use
+    external: Callable[[str], ExternalCall]  # asks a pipeline that is not ours, by its name
+    where: tuple[Filter, ...]  # what passages have to meet to be found
+    forced: Mapping[str, str]  # by step: how its first decision is to fall
     found: Answer | None = None  # the route's ranking, once it stands
     calls: int = 0
     tokens: int = 0
@@ -213,6 +201,17 @@ class Context:
         return ""
 
 
+@dataclass(frozen=True, slots=True)
+class YesOrNo:
+    """A model's P(Yes), how it was had and whether it is enough; all None if the reply was neither."""
+
+    share: float | None = None
+    by: By | None = None
+    enough: bool | None = None
+    why: str = ""
+
+
+NO_QUESTION = Query("")
 LONG_PROMPT_CHARS = 6_000  # characters of a prompt from which its tokens tell whether all of it was read
 MAX_CHARS_PER_TOKEN = 8  # characters a token that no language and no tokenizer reach: prose has about 4
 
@@ -231,8 +230,17 @@ def cut_prompt(request: LLMRequest, answer: Completion) -> str:
 class StepBase:
     """The context and the helpers that step methods use."""
 
-    def __init__(self, context: Context) -> None:
-        self.context = context
+    def __init__(self, context: Context, query: Query = NO_QUESTION) -> None:
+        self.context, self.query = context, query
+
+    def asking(self, query: Query) -> Self:
+        """Return these steps for another question."""
+        return type(self)(self.context, query)
+
+    @property
+    def question(self) -> str:
+        """The text of the question."""
+        return self.query.text
 
     @property
     def span(self) -> OpenSpan:
@@ -329,9 +337,17 @@ class StepBase:
         found = odds(reply, tuple(letters))
         return reply, None if found is None else tuple(found.of[letter] for letter in letters)
 
-    def _ask_yes_or_no(self, prompt: Prompt, **values: Any) -> Completion:
-        """Ask for the word Yes or No, with the probabilities of other first tokens."""
-        return self._ask(prompt, max_tokens=1, top_logprobs=10, reuse_prefix=True, **values)
+    def _yes(self, prompt: Prompt, threshold: float = 0.0, **values: Any) -> YesOrNo:
+        """Ask for Yes or No, and compare P(Yes) at the first token with `threshold`."""
+        reply = self._ask(prompt, max_tokens=1, top_logprobs=10, reuse_prefix=True, **values)
+        found = odds(reply, ("yes", "no"))
+        if found is None:
+            return YesOrNo(why=f"neither Yes nor No but {reply.text[:80]!r}")
+        share = found.of["yes"]
+        why = f"P(Yes) {share:.2f} is {'at least' if share >= threshold else 'below'} {threshold:g}"
+        if found.by == "sampled word":
+            why += "; from the word, as the endpoint gives no probabilities"
+        return YesOrNo(share, found.by, share >= threshold, why)
 
     def _complete(
         self, request: LLMRequest, *, stream: bool = False, llm: LLM | None = None, attempt: int = 1

@@ -19,7 +19,7 @@ from core.backends.prompting.citations import (
     unmarked,
 )
 from core.backends.prompting.prompts import CLAIM, MEND
-from core.backends.prompting.replies import first_line, odds
+from core.backends.prompting.replies import first_line
 from core.backends.prompting.untrusted import between, in_line
 from core.domain.errors import ModelFailed
 from core.domain.outputs import Criticised, Critique, DraftChoice
@@ -131,15 +131,9 @@ class CheckClaims(Generate):
         if made_up := unknown_numbers(said, whole):
             why = f"{', '.join(made_up)} stands neither in the passages cited nor in the question"
             return Claim(*about, None, False, why)
-        reply = self._ask_yes_or_no(CLAIM, passages=quotes, question=text, claim=in_line(said))
-        found = odds(reply, ("yes", "no"))
-        if found is None:
-            why = f"not checked: neither Yes nor No but {reply.text[:40]!r}"
-            return Claim(*about, None, None, why)
-        share = found.of["yes"]
-        enough = share >= threshold
-        why = f"P(Yes) {share:.2f} is {'at least' if enough else 'below'} {threshold:.2f}, by {found.by}"
-        return Claim(*about, share, enough, why)
+        found = self._yes(CLAIM, threshold, passages=quotes, question=text, claim=in_line(said))
+        why = found.why if found.by else f"not checked: {found.why}"
+        return Claim(*about, found.share, found.enough, why)
 
     @step("CHAIN", "revise or keep", returns=Revision)
     def revise(self, checked: CheckedDraft, done: int, rounds: int, lacking: str) -> Revision:

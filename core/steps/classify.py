@@ -117,9 +117,7 @@ class Classify(AskTables):
         """Choose the best available route for the class, else the default route. Routes passed over are
         listed with the reason.
         """
-        ways: list[str] = []
-        reasons: list[str] = []
-        passed: list[str] = []
+        ways, passed, earned = list[str](), list[str](), ""
         for one in self.context.classifier().routes.get(asked, ()):
             route = self.context.other_route(one.route)
             lacks = "there is no such route" if route is None else route.why_not()
@@ -127,13 +125,10 @@ class Classify(AskTables):
                 passed.append(f"not {one.route}, because {lacks}")
             else:
                 ways.append(one.route)
-                reasons.append(in_words(one, asked))
-        if not passed:
-            reasons.append(f"no route was shown to beat it on questions of class {asked}")
-        else:
-            reasons.append(f"the default for a question of class {asked}")
+                earned = earned or in_words(one, asked)
+        why = earned or f"the default for a question of class {asked}"
         ways.append(DEFAULT_ROUTE)
-        return Dispatch(ways[0], "; ".join([reasons[0], *passed]), tuple(ways))
+        return Dispatch(ways[0], "; ".join([why, *passed]), tuple(ways))
 
     def run_route(self, name: str, query: Query) -> Answer:
         """Run the route `name` with its default parameters. Its steps become steps of this route."""

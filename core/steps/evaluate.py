@@ -280,11 +280,14 @@ def act(verdict: Grading, lack: str, web: Sequence[PassageGrade] | None) -> Act:
     sure = verdict.decision == "incorrect"
     if lack:
         return Act("knowledge gap" if sure else "go on without the web", f"{verdict.why}; {lack}")
-    count = 1 if web is None else earned(web, verdict)
-    if not count:
-        return Act("keep what was found", f"{verdict.why}; {_unearned(web or (), verdict)}")
-    told = "" if web is None else f"; {count} of {len(web)} web results reach {verdict.high:.3f}"
-    return Act("replace it by the web" if sure else "add the web", verdict.why + told, count)
+    count, told = 1, ""
+    if web is not None:
+        count = earned(web, verdict)
+        told = f"; {count} of {len(web)} web results reach {verdict.high:.3f} and more than every passage"
+    found: Decision = (
+        "keep what was found" if not count else "replace it by the web" if sure else "add the web"
+    )
+    return Act(found, verdict.why + told, count)
 
 
 def earned(web: Iterable[PassageGrade], verdict: Grading) -> int:
@@ -293,13 +296,3 @@ def earned(web: Iterable[PassageGrade], verdict: Grading) -> int:
     """
     best = max((one.grade for one in verdict.grades if one.grade is not None), default=-math.inf)
     return sum(one.grade is not None and one.grade >= verdict.high and one.grade > best for one in web)
-
-
-def _unearned(web: Sequence[PassageGrade], verdict: Grading) -> str:
-    """Why no web result stands before the corpus' passages."""
-    known = [one.grade for one in web if one.grade is not None]
-    if not known:
-        return f"none of {len(web)} web results could be graded: they stay behind"
-    if max(known) < verdict.high:
-        return f"the best web result, {max(known):.3f}, is below {verdict.high:.3f}: the web stays behind"
-    return f"the best web result, {max(known):.3f}, is graded no higher than what was found: it stays behind"

@@ -111,7 +111,7 @@ class AskExternal(Generate):
         trace = self.context.trace
         made: list[_Listed | None] = []
         for stage, found in zip(stages, matched, strict=True):
-            ranking = () if found is None or stage.hits is None else _ranking(found, stage.hits)
+            ranking = () if found is None or stage.hits is None else ranking_of(found, stage.hits)
             given = [one for at in stage.sources if (one := made[at]) is not None]
             links = () if found is None or _searches(stage) else _links(ranking, given)
             with trace.span(stage.name, KINDS[stage.kind], {"kind": stage.kind}, links) as span:
@@ -130,7 +130,7 @@ class AskExternal(Generate):
         self, name: str, query: Query, reply: PipelineReply, stages: Sequence[_Listed | None], final: Matched
     ) -> Ranking:
         """Record the pipeline's final list, linked to the stages' lists that no other stage consumed."""
-        ranking = _ranking(final, reply.hits)
+        ranking = ranking_of(final, reply.hits)
         taken = {at for stage in reply.stages for at in stage.sources}
         untaken = [at for at, one in enumerate(stages) if one is not None and at not in taken]
         given = [one for at in untaken if (one := stages[at]) is not None]
@@ -168,7 +168,7 @@ class AskExternal(Generate):
         return answer
 
 
-def _ranking(matched: Matched, hits: Sequence[ForeignHit]) -> Ranking:
+def ranking_of(matched: Matched, hits: Sequence[ForeignHit]) -> Ranking:
     """Convert a matched list to hits; if any score is missing, all hits score 1 / rank."""
     scored = all(hit.score is not None for hit in hits)
     return tuple(

@@ -88,8 +88,7 @@ def mean_vector(vectors: Matrix) -> Vector:
     """
     mean = vectors.mean(axis=0, dtype=np.float64)
     length = float(np.linalg.norm(mean))
-    unit: Vector = (mean / length if length > 1e-6 else np.zeros_like(mean)).astype(np.float32)
-    return unit
+    return (mean / length if length > 1e-6 else np.zeros_like(mean)).astype(np.float32)
 
 
 def spread(vectors: Matrix) -> outputs.VectorSpread:
@@ -194,8 +193,7 @@ class Feedback(Retrieve):
         mean = self.vectors_of(believed).mean(axis=0, dtype=np.float64)
         moved = (1 - feedback) * np.asarray(vector, np.float64) + feedback * mean
         length = float(np.linalg.norm(moved))
-        unit: Vector = (moved / length).astype(np.float32) if length > 1e-6 else np.asarray(vector)
-        return unit
+        return (moved / length).astype(np.float32) if length > 1e-6 else np.asarray(vector)
 
     @step("CHAIN", "expand the question with passages", returns=str)
     def query_to_document(self, text: str, passages: tuple[str, ...], times: int = 5) -> str:

@@ -10,7 +10,6 @@ from typing import Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from core.backends.fid import HOW, FusionInDecoder
 from core.backends.prompting.citations import NOT_ANSWERED, Draft, resolve, sentences
 from core.backends.prompting.prompts import ANSWER, EVIDENCE
 from core.backends.prompting.untrusted import harmless, quoted
@@ -19,7 +18,6 @@ from core.domain.outputs import Written
 from core.domain.text import searchable
 from core.domain.types import Answer, AnswerBasis, AnswerOrder, Ranking
 from core.steps.decisions import Decided
-from core.steps.grade import yes_or_no
 from core.steps.refine import Refine
 from core.steps.step import step
 
@@ -159,20 +157,10 @@ class Generate(Refine):
 
         A reply that is neither Yes nor No does not prevent an answer.
         """
-        reply = self._ask_yes_or_no(EVIDENCE, passages=quoted(hits, excerpts), question=text)
-        found = yes_or_no(reply)
-        if found is not None and found.by == "probabilities":
-            score = found.of["yes"]
-            enough = score >= threshold
-            why = f"P(Yes) {score:.2f} is {'at least' if enough else 'below'} {threshold:g}"
-            return EvidenceDecision("answer" if enough else "abstain", why, score, threshold)
-        if found is not None:
-            word = "yes" if found.of["yes"] else "no"
-            why = f"the model said {word}, and the endpoint gives no probabilities"
-            return EvidenceDecision("answer" if word == "yes" else "abstain", why, None, threshold)
-        return EvidenceDecision(
-            "answer", f"not checked: neither Yes nor No but {reply.text[:40]!r}", None, threshold
-        )
+        found = self._yes(EVIDENCE, threshold, passages=quoted(hits, excerpts), question=text)
+        why = found.why if found.by else f"not checked: {found.why}"
+        score = found.share if found.by == "probabilities" else None
+        return EvidenceDecision("abstain" if found.enough is False else "answer", why, score, threshold)
 
     @step("CHAIN", "copy the best sentences", returns=Draft)
     def extract_answer(
@@ -220,8 +208,7 @@ class Generate(Refine):
         terms = self.context.corpus.terms
         having = ({term for term, _ in terms(searchable(title, body))} for title, body in texts)
         asked = dict(terms(text))
-        fit: NDArray[np.float64] = (cosines + np.array([share(asked, have) for have in having])) / 2
-        return fit
+        return (cosines + np.array([share(asked, have) for have in having])) / 2
 
     def _not_copied(self, note: str, noted: Written) -> Draft:
         self.note(note)
@@ -236,7 +223,7 @@ class Generate(Refine):
         if hits:
             # Loading the model is no time of this question; the step says why if it cannot be.
             with self.context.trace.aside(), suppress(Unavailable):
-                self._reader()
+                self.context.fid()
         return self._read_together(text, hits)
 
     @step("LLM", "read the passages together", returns=Draft)
@@ -249,7 +236,7 @@ class Generate(Refine):
         if not hits:
             self.note("no passage was found to read")
             return Draft(NOT_ANSWERED, abstained=True)
-        reader, passages = self._reader(), [hit.passage for hit in hits]
+        reader, passages = self.context.fid(), [hit.passage for hit in hits]
         plain = [replace(p, title=harmless(p.title), text=harmless(p.text)) for p in passages]
         read = reader.read(
             harmless(text), plain, max_tokens=WRITTEN, timeout=self.context.left(), cancel=self.context.cancel
@@ -269,8 +256,3 @@ class Generate(Refine):
         shares = {p.id: round(float(share), 4) for p, share in zip(passages, read.attention, strict=True)}
         self.span.output = replace(draft.recorded(), attention=shares)
         return draft
-
-    def _reader(self) -> FusionInDecoder:
-        if self.context.fid is None:
-            raise Unavailable(f"no Fusion-in-Decoder model is set: {HOW}")
-        return self.context.fid()

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from core.backends.base import Completion
 from core.backends.calibrations import SIGNAL, DecisionCalibration, subject
 from core.backends.calibrations import Decision as Name
 from core.backends.prompting.prompts import CLAIM, CLOSED_ANSWER, EVIDENCE, GRADE, JUDGE, LOOK_UP, RELEVANT
-from core.backends.prompting.replies import TokenProbabilities, odds
 from core.backends.prompting.untrusted import between
 from core.domain.errors import BadInput, ModelFailed
 from core.domain.outputs import Grading, PassageGrade, Rerank, Reranked, WebGrades
 from core.domain.program import COMMAND
 from core.domain.types import Hit, Passage, Ranking
-from core.steps.base import StepBase
+from core.steps.base import StepBase, YesOrNo
 from core.steps.decisions import Decided
 from core.steps.step import step
 
@@ -71,28 +68,18 @@ class Judge(StepBase):
 
         Source: Nogueira et al. 2020, arXiv:2003.06713, section 3 (the word "true" against "false").
         """
-        answer = self._ask(
-            GRADE,
-            max_tokens=1,
-            top_logprobs=10,
-            passage=between(1, passage.title, passage.text),
-            question=text,
-        )
-        return _scored(passage, answer)
+        shown = between(1, passage.title, passage.text)
+        return _scored(passage, self._yes(GRADE, passage=shown, question=text))
 
     @step("EVALUATOR", "judge relevance by guidelines", returns=PassageGrade)
     def relevance(self, text: str, passage: Passage, policy: str, relevant_from: int) -> PassageGrade:
         """Grade like `grade`, but ask whether the passage is relevant by the annotators' guidelines,
         `policy`.
         """
-        answer = self._ask_yes_or_no(
-            JUDGE,
-            policy=policy,
-            relevant_from=str(relevant_from),
-            passage=between(1, passage.title, passage.text),
-            question=text,
-        )
-        return _scored(passage, answer)
+        shown = between(1, passage.title, passage.text)
+        least = str(relevant_from)
+        found = self._yes(JUDGE, policy=policy, relevant_from=least, passage=shown, question=text)
+        return _scored(passage, found)
 
     @step("EVALUATOR", "grade and decide", returns=Grading)
     def judge(self, text: str, hits: Ranking, low: float, high: float) -> Grading:
@@ -158,40 +145,14 @@ def verdict(grades: Sequence[PassageGrade], low: float, high: float, evaluator: 
     """Apply `decide` and explain it with the best grade and the threshold."""
     decision = decide(grades, low, high)
     known = [grade.grade for grade in grades if grade.grade is not None]
-    best = max(known, default=0.0)
-    if not known:
-        why = "there was nothing to grade"
-    elif decision == "correct":
-        why = f"the best grade, {best:.3f}, is at least {high:.3f}: what was found is trusted"
-    elif decision == "incorrect":
-        why = f"the best grade, {best:.3f}, is below {low:.3f}: what was found is not trusted"
-    else:
-        why = f"the best grade, {best:.3f}, is at least {low:.3f} but below {high:.3f}: it may not be enough"
-    if known and len(known) < len(grades):
-        why += f"; {len(grades) - len(known)} of {len(grades)} passages have no grade and count for neither"
+    why = f"the best grade, {max(known):.3f}," if known else "there was nothing to grade, and no grade"
+    why += f" is {decision}: from {high:.3f} what was found is trusted, below {low:.3f} it is not"
+    if ungraded := len(grades) - len(known):
+        why += f"; {ungraded} of {len(grades)} passages have no grade and count for neither"
     return Grading(tuple(grades), float(low), float(high), decision, why, get_args(Action), evaluator)
 
 
-def _scored(passage: Passage, answer: Completion) -> PassageGrade:
-    found = yes_or_no(answer)
-    if found is None:
-        why = f"neither Yes nor No among the answers: {answer.text[:80]!r}"
-        return PassageGrade(passage.id, None, "not scored", why)
-    return PassageGrade(passage.id, found.of["yes"], "scored", by=found.by)
-
-
-def yes_or_no(answer: Completion) -> TokenProbabilities | None:
-    """Return the shares of Yes and No from the first token's alternatives in any spelling, or from the word
-    if the endpoint reports no probabilities. Return None for a reply that is neither.
-    """
-    if not answer.logprobs:
-        return odds(answer, ("yes", "no"))
-    first = answer.logprobs[0]
-    mass = {"yes": 0.0, "no": 0.0}
-    for token, logprob in (dict(first.top) or {first.token: first.logprob}).items():
-        word = token.strip().strip(".,!*\"'").lower()
-        if word in mass:
-            mass[word] += math.exp(logprob)
-    if total := sum(mass.values()):
-        return TokenProbabilities({word: part / total for word, part in mass.items()}, "probabilities")
-    return None
+def _scored(passage: Passage, found: YesOrNo) -> PassageGrade:
+    if found.by is None:
+        return PassageGrade(passage.id, None, "not scored", found.why)
+    return PassageGrade(passage.id, found.share, "scored", by=found.by)

@@ -105,8 +105,7 @@ class WalkGraph(StepBase):
         )
 
     def _graph(self, relations: Relations) -> GraphIndex:
-        index: GraphIndex = self.context.prepared(Need.GRAPH if relations == "rules" else Need.GRAPH_TRIPLES)
-        return index
+        return self.context.prepared(Need.GRAPH if relations == "rules" else Need.GRAPH_TRIPLES)
 
 
 def _seed(

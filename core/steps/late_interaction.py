@@ -41,8 +41,7 @@ def _told(cosines: NDArray[np.float32], digits: int) -> list[Any]:
     """Round each cosine as a Python float does, to the last bit: a 32-bit float times 10**4 or less is exact
     in 64 bits.
     """
-    told: list[Any] = np.round(cosines.astype(np.float64), digits).tolist()
-    return told
+    return np.round(cosines.astype(np.float64), digits).tolist()
 
 
 class LateInteraction(StepBase):
@@ -111,8 +110,7 @@ class LateInteraction(StepBase):
             self.span.attributes["token vectors"] = index.compressed
 
     def _token_index(self) -> TokenIndex:
-        index: TokenIndex = self.context.prepared(Need.TOKENS)
-        return index
+        return self.context.prepared(Need.TOKENS)
 
 
 def _matches(index: TokenIndex, asked: TokenVectors, best: Rows, ids: list[str]) -> TokenMatches:

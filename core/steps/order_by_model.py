@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Sequence
 
-from core.backends.base import Completion
 from core.backends.prompting.prompts import BEST_PASSAGE, ORDER_PASSAGES
-from core.backends.prompting.replies import read_verdict
+from core.backends.prompting.replies import odds
 from core.backends.prompting.untrusted import between, without_marks
 from core.domain.errors import BudgetSpent, ModelFailed
 from core.domain.types import Passage, Ranking
@@ -141,28 +139,13 @@ class OrderByModel(RerankSteps):
             passages="\n\n".join(shown),
             question=without_marks(text),
         )
-        if not answer.logprobs:
-            self.span.attributes["compared by"] = "the letter it wrote: the endpoint gives no probabilities"
-        shares = label_shares(answer, len(passages))
-        if not any(shares):
+        found = odds(answer, [label.lower() for label in LABELS[: len(passages)]])
+        if found is None:
             raise ModelFailed(f"no label among the answers: {answer.text!r}")
-        return max(range(len(passages)), key=lambda at: shares[at])
-
-
-def label_shares(answer: Completion, n: int) -> list[float]:
-    """Return the probability of each of the first `n` labels at the reply's first token, 0 for a missing one.
-    If the endpoint reports no probabilities, the named label gets 1.
-    """
-    if not answer.logprobs:
-        label = read_verdict(answer.text, [one.lower() for one in LABELS[:n]])
-        return [float(one.lower() == label) for one in LABELS[:n]]
-    shares = [0.0] * n
-    first = answer.logprobs[0]
-    for token, logprob in (dict(first.top) or {first.token: first.logprob}).items():
-        word = token.strip().strip(".)([]*\"'").upper()
-        if len(word) == 1 and word in LABELS[:n]:
-            shares[LABELS.index(word)] += math.exp(logprob)
-    return shares
+        if found.by == "sampled word":
+            self.span.attributes["compared by"] = "the letter it wrote: the endpoint gives no probabilities"
+        shares = list(found.of.values())
+        return shares.index(max(shares))
 
 
 def heap_top(order: Sequence[int], size: int, top: int, best: Callable[[Sequence[int]], int]) -> list[int]:

@@ -63,17 +63,11 @@ class PromptedReflection(StepBase):
     @step("EVALUATOR", "decide whether to look it up", returns=LookUp)
     def worth_searching(self, text: str, threshold: float) -> LookUp:
         """Retrieve where P(Yes) is at least `threshold`, and where the model says neither Yes nor No."""
-        reply = self._ask(LOOK_UP, max_tokens=1, top_logprobs=10, question=text)
-        found = odds(reply, ("yes", "no"))
-        if found is None:
-            why = f"neither Yes nor No but {reply.text[:40]!r}: it is looked up"
-            return LookUp("retrieve", why, None, threshold, None)
-        share = found.of["yes"]
-        enough = share >= threshold
-        why = f"P(Yes) {share:.2f} is {'at least' if enough else 'below'} {threshold:g}"
-        if found.by == "sampled word":
-            why += "; from the word, as the endpoint gives no probabilities"
-        return LookUp("retrieve" if enough else "no retrieval", why, share, threshold, found.by)
+        found = self._yes(LOOK_UP, threshold, question=text)
+        why = found.why if found.by else f"{found.why}: it is looked up"
+        return LookUp(
+            "no retrieval" if found.enough is False else "retrieve", why, found.share, threshold, found.by
+        )
 
     @step("LLM", "answer from what the model knows", returns=Draft)
     def unaided(self, text: str) -> Draft:

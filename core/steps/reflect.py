@@ -62,7 +62,9 @@ class Reflect(Generate):
         score = self.evidence(text, hits, None, threshold).score if hits else None
         decision, reason = next_round(score, before, number, threshold, gain, rounds)
         more = None if score is None or before is None else score - before
-        why = _why(score, more, threshold, gain) + f": {reason or f'round {number} of {rounds}'}"
+        told = "none" if score is None else f"{score:.2f}"
+        told += "" if more is None else f", gain {more:+.2f} (at least {gain:g})"
+        why = f"P(Yes) {told}, enough from {threshold:.2f}: {reason or f'round {number} of {rounds}'}"
         return Reflection(decision, why, searched, number, score, more, threshold, reason)
 
     @step("LLM", "ask in another way", returns=str)
@@ -132,14 +134,3 @@ def next_round(
     if before is not None and score - before < gain:
         return "stop", "no gain"
     return ("stop", "rounds used up") if number >= rounds else ("try again", None)
-
-
-def _why(score: float | None, more: float | None, threshold: float, gain: float) -> str:
-    """Explain a round's decision with its numbers."""
-    if score is None:
-        return "there is no P(Yes) to go by"
-    above = score >= threshold
-    told = f"P(Yes) {score:.2f} is {'at least' if above else 'below'} {threshold:.2f}"
-    if more is None or above:
-        return told
-    return told + f"; gain {more:+.2f} is {'below' if more < gain else 'at least'} {gain:g}"

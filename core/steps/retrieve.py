@@ -216,8 +216,7 @@ class Retrieve(StepBase):
         return self._found(self._index(keys).search_words(text, k, self.allowed()), text)
 
     def _index(self, keys: Need) -> KeyIndex:
-        index: KeyIndex = self.context.prepared(keys)
-        return index
+        return self.context.prepared(keys)
 
     def _found(self, match: Match, *texts: str) -> Ranking:
         keys = {hit.passage.id: match.keys[hit.passage.id] for hit in match.hits[:MAX_RECORDED_KEYS]}

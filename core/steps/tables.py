@@ -378,8 +378,7 @@ class AskTables(Generate, Fuse):
         return Sides("passages only" if found else "neither", told)
 
     def _database(self, source: Source) -> Database:
-        found: Database = self.context.prepared(Need.TABLES if source == "tables" else Need.CSV)
-        return found
+        return self.context.prepared(Need.TABLES if source == "tables" else Need.CSV)
 
     def _known(self, source: Source, tables: Sequence[str]) -> list[DatabaseTable]:
         database = self._database(source)

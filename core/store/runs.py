@@ -112,7 +112,7 @@ class RunWriter:
         }
         maker = str(run.settings.get(ASKED_BY, "")) if ours else ""
         values = [*(bind(row[c]) for c in RUN_COLUMNS), bind(maker), int(bool(maker))]
-        return connection.execute(_SAVE_RUN, values).fetchone()  # type: ignore[no-any-return]
+        return connection.execute(_SAVE_RUN, values).fetchone()
 
     def _write_results(
         self,

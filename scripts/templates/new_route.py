@@ -1,4 +1,4 @@
-from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps, route
+from core.routes.prelude import Annotated, Answer, Need, Parameter, Steps, route
 
 
 @route(
@@ -8,12 +8,10 @@ from core.routes.prelude import Annotated, Answer, Need, Parameter, Query, Steps
     needs=[Need.BM25],  # what has to be there: it shows as unavailable where that is not
 )
 def new_route(
-    query: Query,
     do: Steps,
-    *,
     k: Annotated[int, Parameter(1, 1000, "RRF constant, added to each rank", tunes="k")] = 60,
 ) -> Answer:
     """Fuse BM25 and dense search by reciprocal rank."""
-    words = do.sparse(query.text)
-    meaning = do.dense(query.text)
-    return do.answer(query.text, do.rrf((words, meaning), k))
+    words = do.sparse(do.question)
+    meaning = do.dense(do.question)
+    return do.answer(do.question, do.rrf((words, meaning), k))

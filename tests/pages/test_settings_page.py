@@ -51,11 +51,12 @@ def test_health_builds_a_corpus_and_frees_space(visit, engine, monkeypatch):
     assert "mend:x" not in [one.key for one in app.button]  # everything was checked again
 
 
-def test_endpoints_are_listed_and_one_is_tried(visit):
+def test_endpoints_are_listed_and_one_is_tried(visit, engine):
     app = visit("settings.py", tab="Endpoints")
     assert "Not tested since" in html(app)
-    app.button(key="try:embedder").click().run()
-    builds.get("try vectors of questions and passages").wait(10)
+    embedder = f"embedder {engine.settings.embedder}"
+    app.button(key=f"try:{embedder}").click().run()
+    builds.get(f"try {embedder}").wait(10)
     app.run()
     assert "dimensions" in html(app)
 
@@ -146,8 +147,8 @@ def test_a_model_that_did_not_answer_its_test_is_never_said_to_work(visit, engin
         engine.settings = engine.settings.model_copy(update={"llm_base_url": f"{server.url}/v1", "llm": "m"})
         engine.fake_llm = load_llm(engine.settings)
         app = visit("settings.py", tab="Endpoints")
-        app.button(key="try:llm").click().run()
-        builds.get("try language model").wait(10)
+        app.button(key="try:chat model llm").click().run()
+        builds.get("try chat model llm").wait(10)
     app = visit("settings.py")
     assert "The language model cannot be asked" in shown(app)
     assert "did not answer when it was last tested" in "\n".join(

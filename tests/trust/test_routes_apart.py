@@ -43,17 +43,17 @@ def mishaps(monkeypatch):
     """Three routes that go wrong; what hangs is let go at the end."""
     release = threading.Event()
 
-    def hangs(query, do, **_):
-        do.sparse(query.text)
+    def hangs(do, **_):
+        do.sparse(do.question)
         release.wait(60)
         return Answer(())
 
-    def raises(query, do, **_):
-        do.sparse(query.text)
+    def raises(do, **_):
+        do.sparse(do.question)
         raise ZeroDivisionError("it cannot be divided\nby <b>nothing</b>")
 
-    def no_number(query, do, **_):
-        found = do.sparse(query.text)
+    def no_number(do, **_):
+        found = do.sparse(do.question)
         odd = (math.nan, math.inf, -math.inf)
         return Answer(tuple(Hit(hit.passage, odd[n % 3]) for n, hit in enumerate(found)))
 

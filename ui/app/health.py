@@ -22,7 +22,7 @@ def summary() -> None:
         lines = [f"Embedder: {settings.embedder}", f"Language model: {settings.llm} ({where})"]
         if Need.LLM in gaps:
             st.warning(md(f"{Need.LLM.value}: {gaps[Need.LLM]}"))
-        elif why := endpoints.llm_failure(engine):
+        elif why := endpoints.chat(settings).error:
             st.warning(md(f"The language model did not answer when it was last tested: {why}"))
         lines += [  # what is made for a corpus is shown there
             f"Not available, {need.value}: {reason}"

@@ -22,15 +22,15 @@ def draw() -> None:
     """Draw each endpoint with its known abilities and a button to test it."""
     st.caption("A test makes a few small calls that bypass every cache, and starts an embedded model.")
     engine = state.engine()
-    for endpoint in endpoints.endpoints(engine):
-        name = f"try {endpoint.role}"
+    for endpoint in endpoints.endpoints(engine.settings):
+        name = f"try {endpoint.title}"
         work = builds.get(name)
         busy = work is not None and not work.done
         with st.container(border=True):
             with st.container(horizontal=True, vertical_alignment="center"):
-                show(fragment("settings.endpoint", endpoint, endpoints.outcome(endpoint)))
-                if st.button("Test", key=f"try:{endpoint.name}", disabled=busy or bool(endpoint.why_not)):
-                    builds.start_work(name, partial(endpoints.attempt, engine, endpoint))
+                show(fragment("settings.endpoint", endpoint))
+                if st.button("Test", key=f"try:{endpoint.title}", disabled=busy):
+                    builds.start_work(name, partial(endpoints.try_endpoint, engine, endpoint))
                     st.rerun()
             if busy and work is not None:
                 follow_work(name, f"Testing: {work.stage}")

@@ -12,7 +12,7 @@ from core.domain import full_set, people
 from core.domain.format import size
 from core.domain.program import REPAIR
 from core.engine import endpoints
-from core.engine.doctor import FILE, MODEL_CHECKS, HealthCheck, examine
+from core.engine.doctor import FILE, HealthCheck, examine, of_endpoint
 from core.store.files import vacuum
 from ui.app import account, corpora, outcome, say, state
 from ui.app.markup import fragment, md, show, table, tag
@@ -25,15 +25,16 @@ SIGNS = {"ok": ("works", ""), "warning": ("partly", "chip"), "failed": ("fails",
 def health() -> None:
     """Draw every finding with its fix, checked again for each visitor and on request."""
     st.caption("What works on this machine, what does not, and how to fix it. This check loads no model.")
+    settings = state.engine().settings
     if FOUND not in st.session_state or st.button("Check again", key="check_again"):
-        with st.spinner("Checking packages, disk, corpora, models, web search…", show_time=True):
-            st.session_state[FOUND] = list(examine(state.engine().settings, quick=True, note=lambda _: None))
+        with st.spinner("Checking packages, disk, corpora, settings…", show_time=True):
+            known = [of_endpoint(one, settings) for one in endpoints.endpoints(settings)]
+            st.session_state[FOUND] = [*examine(settings, quick=True, note=lambda _: None), *known]
     found: list[HealthCheck] = st.session_state[FOUND]
     states = Counter(check.state for check in found)
     told = f"Of {len(found)} checks {states['ok']} pass, {states['warning']} pass in part"
     told += f", {states['failed']} fail." if states["failed"] else "."
-    silent = any(check.name in MODEL_CHECKS and check.state != "ok" for check in found)
-    silent = silent or bool(endpoints.llm_failure(state.engine()))
+    silent = endpoints.chat(settings).error
     if silent:
         told += " The language model cannot be asked, or did not answer when it was last tested."
     message = st.success if states["ok"] == len(found) and not silent else st.warning

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable
 
 from core.backends.late import TokenEmbedder
 from core.backends.named_models import named
 from core.backends.rerankers.blend import BlendReranker, TokenCache
 from core.backends.rerankers.cross import (
+    BatchReranker,
     CrossEncoderReranker,
     HttpReranker,
     PackagedCrossEncoder,
@@ -18,34 +17,12 @@ from core.backends.rerankers.cross import (
 from core.domain.errors import Unavailable
 from core.domain.once import Once
 from core.domain.settings import Settings
-from core.domain.types import Passage
 
 EMBEDDED, LLM = "embedded", "llm"  # the names in the settings that mean no model of their own
 
 
-class Reranker(Protocol):
-    """Scores passages for a question; higher is better, and scores of different rerankers do not compare."""
-
-    @property
-    def name(self) -> str:
-        """The model, as shown."""
-
-    @property
-    def share(self) -> float:
-        """Return the default weight of its score in an order, 0 to 1; the first stage has the rest."""
-
-    def rerank(
-        self,
-        text: str,
-        passages: Sequence[Passage],
-        *,
-        timeout: float = 60.0,
-        cancel: threading.Event | None = None,
-    ) -> list[float]:
-        """One finite score a passage, in the order given.
-
-        Raises ModelFailed, ModelTimedOut (after `timeout` seconds in all) or Cancelled (`cancel` was set).
-        """
+# They score passages for a question: higher is better, and scores of different ones do not compare.
+Reranker = BatchReranker | HttpReranker
 
 
 def no_cross_encoder(configured: str) -> str | None:

@@ -148,8 +148,7 @@ def token_weights(words: Sequence[str], idf: Callable[[Sequence[str]], Sequence[
     weights = np.asarray(idf(words), np.float64).reshape(len(words))
     if not weights.any():
         weights = np.ones(len(words))
-    normed: Numbers = weights / max(float(weights.sum()), 1e-12)
-    return normed
+    return weights / max(float(weights.sum()), 1e-12)
 
 
 def weighted_maxsim(query: Matrix, weights: Numbers, passages: Sequence[Matrix | Halves]) -> Numbers:
@@ -199,8 +198,7 @@ def _each(query: Matrix, passages: Sequence[Matrix | Halves]) -> Iterator[tuple[
 def min_max(scores: Numbers) -> Numbers:
     """Scores mapped onto [0, 1]; all equal: 1 each."""
     low, high = scores.min(), scores.max()
-    mapped: Numbers = (scores - low) / (high - low) if high > low else np.ones(len(scores))
-    return mapped
+    return (scores - low) / (high - low) if high > low else np.ones(len(scores))
 
 
 LIMIT = 512_000_000  # bytes of the file in use, some 5,000 passages of 130 tokens

@@ -28,7 +28,7 @@ class BatchReranker(ABC):
     """Scores pairs of question and passage in batches, between which it looks at the clock and at Stop."""
 
     name: str
-    share = 1.0
+    share = 1.0  # its score's default weight in an order, 0 to 1; the first stage has the rest
     batch = 8  # pairs between two looks at the clock; a processor gains little from more
     at_once = 1.0  # threads: tokenizers of transformers are not safe to share between them
 
@@ -86,8 +86,7 @@ class PackagedCrossEncoder(BatchReranker):
 
     def _scores(self, batch: Sequence[Any]) -> list[float]:
         logits = self._model.run([one.ids for one in batch], [one.type_ids for one in batch])
-        found: list[float] = logits[:, 0].tolist()
-        return found
+        return logits[:, 0].tolist()
 
 
 class CrossEncoderReranker(BatchReranker):
@@ -106,10 +105,9 @@ class CrossEncoderReranker(BatchReranker):
     def _scores(self, batch: Sequence[Any]) -> list[float]:
         from torch.nn import Identity
 
-        found: list[float] = self._model.predict(
+        return self._model.predict(
             batch, batch_size=self.batch, show_progress_bar=False, activation_fn=Identity()
         ).tolist()
-        return found
 
 
 BEFORE = (
@@ -160,8 +158,7 @@ class YesReranker(BatchReranker):
         mask = torch.tensor([[0] * (longest - len(one)) + [1] * len(one) for one in batch])
         with torch.inference_mode():
             last = self._model(input_ids=ids, attention_mask=mask, logits_to_keep=1).logits[:, -1].float()
-        found: list[float] = (last[:, self._yes] - last[:, self._no]).tolist()
-        return found
+        return (last[:, self._yes] - last[:, self._no]).tolist()
 
 
 def _opened(place: str, **local: Any) -> tuple[Any, Any]:

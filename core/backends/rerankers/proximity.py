@@ -74,5 +74,4 @@ def parts(raw: Mapping[str, Numbers]) -> dict[str, Numbers]:
 def standard(scores: Numbers, scale: Numbers | None = None) -> Numbers:
     """Scores less their mean, in standard deviations of `scale`, or their own; all equal: 0 each."""
     spread = float((scores if scale is None else scale).std()) if len(scores) else 0.0
-    out: Numbers = (scores - scores.mean()) / spread if spread > 1e-9 else np.zeros(len(scores))
-    return out
+    return (scores - scores.mean()) / spread if spread > 1e-9 else np.zeros(len(scores))

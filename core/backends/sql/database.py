@@ -76,9 +76,12 @@ class Database:
         """Read the schema. Raises Unavailable if it is no readable SQLite database."""
         self.name = name
         self.found: dict[Any, Any] = {}  # what others found out about it, by a key of theirs: it only is read
-        self._workers = Workers(source)
+        self._source = source
+        self._idle: list[Worker] = []
+        self._lock = threading.Lock()
+        weakref.finalize(self, _end, self._idle)
         try:
-            found = self._workers.ask({"do": "schema"}, seconds=SCHEMA_S, most=SCHEMA_BYTES)
+            found = self._answer({"do": "schema"}, SCHEMA_S, SCHEMA_BYTES)
         except SqlError as error:
             raise Unavailable(f"{name} cannot be read as a SQLite database: its schema: {error}") from None
         if "unreadable" in found:
@@ -147,7 +150,7 @@ class Database:
             "tables": [table.name for table in self.tables],
         }
         most = 8 * limits.result + (4 << 20)  # a character takes up to six bytes, names of columns the rest
-        found = self._workers.ask(request, seconds=limits.seconds, most=most, cancelled=cancelled)
+        found = self._answer(request, limits.seconds, most, cancelled)
         if "error" in found:
             kind, text = found["error"]
             raise _ERRORS[kind](text)
@@ -155,25 +158,14 @@ class Database:
             raise SqlFailed(found["unreadable"])
         return found
 
-
-class Workers:
-    """The processes of one database. Safe in threads: each query has a process for itself."""
-
-    def __init__(self, source: Path | bytes) -> None:
-        self._source = source
-        self._idle: list[Worker] = []
-        self._lock = threading.Lock()
-        weakref.finalize(self, _end, self._idle)
-
-    def ask(
+    def _answer(
         self,
         request: Mapping[str, Any],
-        *,
         seconds: float,
         most: int,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> dict[str, Any]:
-        """Return the process's answer, within `seconds` and `most` bytes.
+        """Return the answer of a process that only this query has, within `seconds` and `most` bytes.
 
         Raises TooSlow, TooBig, SqlFailed if the query was stopped or crashed its process, Unavailable if no
         process can be started.
@@ -243,8 +235,7 @@ class Worker:
                 raise SqlFailed("the query was stopped")
 
         too_long = TooBig(f"the result has more than {most} bytes")
-        found: dict[str, Any] = json.loads(self._pipes.line(seconds, most, too_long, check))
-        return found
+        return json.loads(self._pipes.line(seconds, most, too_long, check))
 
 
 def _end(idle: list[Worker]) -> None:

@@ -20,8 +20,6 @@ from core.evaluation import calibration
 from core.evaluation.judge import record as records
 from core.evaluation.judge.record import Bounds, JudgeRecord, Negatives, Part
 from core.evaluation.statistics import auc, kappa
-from core.steps import Memo, Steps
-from core.steps.trace import Trace
 
 if TYPE_CHECKING:
     from core.corpus.corpus import Corpus
@@ -82,11 +80,10 @@ class Judging:
         """P(Yes) of "relevant by these guidelines"; None, counted and with the first reason in `why`, where
         the reply was not to be read. Raises ModelFailed for the last of several failures in a row.
         """
-        engine = self._engine
-        context = engine.context(self._corpus, None, Trace("judge"), Memo(), self._cancel)
+        do = self._engine.steps(self._corpus, self._cancel)
         try:
-            with context.asker.asking():
-                given = Steps(context).relevance(asked(query), passage, self._policy, self._relevant_from)
+            with do.context.asker.asking():
+                given = do.relevance(asked(query), passage, self._policy, self._relevant_from)
             value, why = given.grade, given.why
             self._failed = 0
         except (Cancelled, Unavailable):
@@ -137,7 +134,7 @@ class Measuring(BackgroundJob):
         records.write(self.record, self._engine.settings.home)
 
     def _search(self, question: Question, count: int) -> Sequence[Passage]:
-        do = Steps(self._engine.context(self._labels.corpus, None, Trace(), Memo(), self._cancel))
+        do = self._engine.steps(self._labels.corpus, self._cancel)
         text = question.query.text
         return [hit.passage for hit in do.rrf((do.sparse(text), do.dense(text)))[:count]]
 

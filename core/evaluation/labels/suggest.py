@@ -10,8 +10,6 @@ from core.domain.errors import Cancelled, RouteScopeError, Unavailable, describe
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.pool import store_of
-from core.steps import Memo, Steps
-from core.steps.trace import Trace
 from core.store.labels import MODEL, Judgement, Pair
 from core.store.run_annotations import MAX_TAG
 
@@ -48,11 +46,10 @@ class Suggesting(BackgroundJob):
     def _suggest(self, question: str, passage: str) -> None:
         try:
             # as routes do it, with limits of its own for each passage
-            engine, cancel = self._engine, self._cancel
-            context = engine.context(engine.corpus(self.corpus), None, Trace("suggest"), Memo(), cancel)
-            with context.asker.asking():
+            do = self._engine.steps(self._engine.corpus(self.corpus), self._cancel)
+            with do.context.asker.asking():
                 text = self._desk.asked[question].query.text
-                given = Steps(context).grade(text, self._desk.pool[question][passage].passage)
+                given = do.grade(text, self._desk.pool[question][passage].passage)
             value, why = given.grade, given.why
         except Cancelled:
             raise

@@ -23,7 +23,7 @@ from core.backends.languages import foreign, language
 from core.backends.llm.text import looks_refused
 from core.backends.prompting import prompts
 from core.backends.prompting.citations import sentences
-from core.backends.prompting.replies import first_line
+from core.backends.prompting.replies import first_line, odds
 from core.backends.prompting.untrusted import quoted
 from core.corpus.corpus import Corpus
 from core.domain.errors import BadInput, Cancelled, ModelFailed, ModelTimedOut, Unavailable
@@ -31,7 +31,6 @@ from core.domain.fusion import rrf
 from core.domain.types import Hit, Passage, Ranking
 from core.evaluation.questions import question_file
 from core.evaluation.questions.question_file import Line
-from core.steps.grade import yes_or_no
 
 if TYPE_CHECKING:
     from core.engine.engine import Engine
@@ -197,7 +196,7 @@ class Writer:
 
     def _yes(self, text: str, hits: Ranking) -> float:
         reply = self._ask(prompts.EVIDENCE, 1, "", top_logprobs=10, passages=quoted(hits), question=text)
-        found = yes_or_no(reply)
+        found = odds(reply, ("yes", "no"))
         if found is None:
             raise Dropped(f"neither Yes nor No but {reply.text[:40]!r}")
         return found.of["yes"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -18,9 +17,7 @@ from core.domain.errors import BadInput, Cancelled
 from core.domain.fusion import linear, rrf
 from core.domain.types import Ranking, Scored
 from core.evaluation import comparison, statistics
-from core.steps import Memo, Steps
 from core.steps.fitted_fusion import features
-from core.steps.trace import Trace
 
 if TYPE_CHECKING:
     from core.engine.engine import Engine
@@ -373,7 +370,7 @@ def collect(
         progress(number, len(asked))
         if ended():
             raise Cancelled("stopped by the user")
-        do = Steps(engine.context(corpus, None, Trace(), Memo(), threading.Event()))
+        do = engine.steps(corpus)
         found[question.id] = dict(zip(names, do.found_by(names, question.query.text), strict=True))
     progress(len(asked), len(asked))
     return Collected(labelled, corpus_name, corpus.fingerprint, corpus.info.embedder, found)

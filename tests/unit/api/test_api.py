@@ -50,7 +50,7 @@ def engine(tmp_path, monkeypatch):
     made.store.close()
 
 
-def broken(query, do, **_):
+def broken(do, **_):
     raise RuntimeError("it broke")
 
 
@@ -291,10 +291,10 @@ def test_an_index_that_is_missing_is_built_or_told(tmp_path, monkeypatch):
 def test_ctrl_c_ends_the_run_and_goes_on(engine, monkeypatch):
     waiting = threading.Event()
 
-    def endless(query, do, **_):
+    def endless(do, **_):
         waiting.set()
         while True:
-            do.sparse(query.text, k=1 + time.monotonic_ns() % 50)  # each step looks whether it was stopped
+            do.sparse(do.question, k=1 + time.monotonic_ns() % 50)  # each step looks whether it was stopped
             time.sleep(0.01)
 
     spoil(monkeypatch, "dense", endless)

@@ -8,12 +8,14 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from click.testing import CliRunner
 
 from core.backends.searxng import MAX_CHARS, Searxng, endpoint, falling, plain
 from core.backends.web import load_web
 from core.domain.errors import BadInput, Cancelled, Unavailable, WebFailed, WebTimedOut
 from core.domain.settings import Settings, load
+from core.engine.doctor import of_endpoint
+from core.engine.endpoints import endpoints, try_endpoint
+from core.engine.engine import Engine
 from tests.loopback import Loopback, drip, hold, http, loopback
 
 RESULTS: list[dict[str, Any]] = [
@@ -225,28 +227,20 @@ def test_the_setting_chooses_and_a_wrong_one_is_told(tmp_path: Any) -> None:
 
 @pytest.mark.parametrize(
     ("reply", "state", "said"),
-    [(answer(RESULTS), "ok", "3 results"), (http("no", status="403 Forbidden"), "warning", "must list json")],
+    [(answer(RESULTS), "ok", "results 3"), (http("no", status="403 Forbidden"), "warning", "must list json")],
 )
-def test_the_doctor_asks_a_live_web_search(
-    reply: bytes, state: str, said: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from core.cli import cli  # alone, the command would keep a help option of its own
-
+def test_the_doctor_asks_a_live_web_search(reply: bytes, state: str, said: str, tmp_path: Any) -> None:
     with loopback(reply) as server:
         settings = Settings(home=tmp_path, web_search=server.url)
-        monkeypatch.setattr("core.domain.settings.current", lambda: settings)
-        told = CliRunner().invoke(cli, ["doctor", "--quick", "--json"], standalone_mode=False)
-    checks = {check["name"]: check for check in json.loads(told.stdout)["checks"]}
-    assert checks["web search"]["state"] == state
-    assert said in checks["web search"]["detail"]
-    assert bool(checks["web search"]["fix"]) is (state == "warning")
+        *_, web = endpoints(settings)
+        found = of_endpoint(try_endpoint(Engine(settings), web, lambda *_: None, threading.Event()), settings)
+    assert (found.state, bool(found.fix)) == (state, state == "warning")
+    assert said in found.detail
 
 
 def test_the_doctor_tells_a_snapshot_that_is_not_there_and_a_web_search_nobody_wants(tmp_path: Any) -> None:
-    from core.engine.doctor import _web
-
-    (missing,) = _web(Settings(home=tmp_path))
-    assert missing.state == "warning"
-    assert "index web" in str(missing.fix)
-    (none,) = _web(Settings(home=tmp_path, web_search="none"))
-    assert none.state == "ok"
+    for setting, state in (("snapshot", "failed"), ("none", "not tested")):
+        settings = Settings(home=tmp_path, web_search=setting)
+        *_, web = endpoints(settings)
+        assert web.state == state
+        assert of_endpoint(web, settings).corpus == ("web" if state == "failed" else "")

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from core.backends.base import Completion, LLMRequest, Message, TokenLogprob
 from core.backends.llm import load_llm, pace, reasoning, rejections, wire
 from core.backends.llm.client import context_of
 from core.backends.llm.model import RemoteLLM
-from core.backends.llm.probe import last_failure, probe
+from core.backends.llm.probe import probe
 from core.backends.llm.profile import Profile, every, parts
 from core.backends.llm.transport import proxy_of
 from core.backends.prompting.replies import read_verdict
@@ -33,8 +34,8 @@ from core.domain.settings import Settings
 from core.domain.types import Query, Run, Turn
 from core.engine import endpoints
 from core.engine.contexts import window
-from core.engine.doctor import examine
-from core.engine.endpoints import chat_endpoints
+from core.engine.doctor import of_endpoint
+from core.engine.engine import Engine
 from core.engine.request import Request
 from core.engine.resources import Resources
 from core.routes.registry import routes, use
@@ -373,13 +374,16 @@ def test_the_endpoints_say_what_was_tested_and_who_feels_it(tmp_path: Path) -> N
         models = {"gone": {"base_url": "http://127.0.0.1:9/v1", "model": "x"}}
         settings = Settings(home=tmp_path, llm_base_url=one.url, llm="m", models=models)
         use(settings)
-        there, gone = chat_endpoints(settings, quick=False)
+        listed = [one for one in endpoints.endpoints(settings) if one.kind == "chat model"]
+        test = partial(endpoints.try_endpoint, Engine(settings))
+        there, gone = (test(one, lambda *_: None, threading.Event()) for one in listed)
     tested = [there.tested[name] for name in ("chat", "probabilities", "reasoning")]
     assert (there.state, tested) == ("ok", [True, False, True])
     assert "logprobs" in there.rejected
     assert any("setwise" in names for names in there.affected.values())
     assert (gone.name, gone.state) == ("gone", "failed")
-    assert "hyde@gone" in gone.affected["chat"]
+    (affected,) = gone.affected.values()
+    assert "hyde@gone" in affected
 
 
 @pytest.mark.parametrize(
@@ -520,20 +524,18 @@ def test_routes_say_what_an_endpoint_was_found_to_do(tmp_path: Path, listed: Any
         settings = Settings(home=tmp_path, llm_base_url=running.url, llm="m")
         assert {tuple(one["affected"]) for one in listed(settings, "--json").values()} == {()}
 
-        assert probe(load_llm(settings), timeout=20).error
-        assert last_failure(load_llm(settings))  # by another client, as another process would
+        with pytest.raises(ModelFailed):
+            probe(load_llm(settings), timeout=20)
+        assert endpoints.chat(settings).state == "failed"  # by another client, as another process would
         found = listed(settings, "--json")
         assert {name for name, one in found.items() if one["affected"]} == set(endpoints.asking())
         assert "no entry" in found["hyde"]["affected"][0] or "401" in found["hyde"]["affected"][0]
         assert f"affects {len(endpoints.asking())} routes" in listed(settings)
-        states = {one.name: one.state for one in examine(settings, quick=True, note=lambda _: None)}
-        assert states["model answers"] == "warning"
+        assert of_endpoint(endpoints.chat(settings), settings).state == "warning"
 
         broken.clear()
-        assert probe(load_llm(settings), timeout=20).error is None
-        assert last_failure(load_llm(settings)) == ""
+        assert probe(load_llm(settings), timeout=20)["chat"]
+        assert endpoints.chat(settings).error is None
         found = listed(settings, "--json")
         assert [one for one in found["setwise"]["affected"] if "probabilities" in one]
         assert found["bm25"]["affected"] == []
-        states = {one.name: one.state for one in examine(settings, quick=True, note=lambda _: None)}
-        assert "model answers" not in states

@@ -115,13 +115,11 @@ def test_ask_json_says_where_arguments_come_from_and_what_steps_came_to(engine, 
 
 
 def test_ask_json_says_that_the_answer_failed_and_what_a_route_made_by_hand(engine, call, monkeypatch):
-    def by_hand(query, do):
-        found = do.sparse(query.text)
-        return do.answer(query.text, do.rrf((found[1:2], tuple(reversed(found)), ())))
+    def by_hand(do, **_):
+        found = do.sparse(do.question)
+        return do.answer(do.question, do.rrf((found[1:2], tuple(reversed(found)), ())))
 
-    monkeypatch.setitem(
-        routes(), "bm25", replace(routes()["bm25"], function=lambda query, do, **_: by_hand(query, do))
-    )
+    monkeypatch.setitem(routes(), "bm25", replace(routes()["bm25"], function=by_hand))
     engine.fake_llm.replies = {"answer": ModelFailed("it gave HTML"), "evidence": "0.90"}
     asked = "ask 'shipping a crushed box' --corpus tiny --routes bm25 --answers all --json"
     code, out, _ = call(*split(asked))

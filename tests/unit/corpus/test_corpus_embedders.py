@@ -16,7 +16,7 @@ from core.domain.errors import BadInput, Cancelled, ModelFailed, NotConfirmed, U
 from core.domain.models import EmbedderSettings
 from core.domain.settings import Settings
 from core.domain.types import Query
-from core.engine.endpoints import service_reports
+from core.engine.endpoints import endpoints, try_endpoint
 from core.engine.engine import Engine
 from core.engine.request import Request
 from core.routes.registry import ours, pick, routes
@@ -228,13 +228,14 @@ def test_index_adds_embedders_and_removes_them(documents, settings):
             with_embedders(catalogue.source("documents", settings=settings), [], dropped, settings)
 
 
-def test_doctor_tests_each_service_and_names_the_routes(documents, settings, monkeypatch):
-    index.build(None, str(documents), settings=settings)
-    found = {one.name: one for one in service_reports(settings, quick=False)}
-    assert found["a"].tested == {"embeddings": True, "dimension": services.DIM}
-    assert (found["a"].corpora, found["b"].corpora) == (("documents",), ())
-    assert "dense" in found["a"].routes
-    assert "bm25" not in found["a"].routes
-    assert "rerank" in found["reranker"].routes
+def test_doctor_tests_each_service_and_names_the_routes(settings, monkeypatch):
+    engine, stop = Engine(settings), threading.Event()
+    listed = {one.name: one for one in endpoints(settings)}
+    tested = try_endpoint(engine, listed["a"], lambda *_: None, stop)
+    assert (tested.state, tested.tested["dimensions"]) == ("ok", services.DIM)
+    assert "dense" in listed["a"].routes
+    assert "bm25" not in listed["a"].routes
+    assert "rerank" in listed["reranker"].routes
     monkeypatch.delenv("TEST_EMBEDDING_KEY")
-    assert "TEST_EMBEDDING_KEY" in str(service_reports(settings, quick=True)[0].error)
+    (unset,) = (one for one in endpoints(settings) if one.name == "a")
+    assert "TEST_EMBEDDING_KEY" in unset.error

@@ -44,16 +44,15 @@ def test_a_probe_tells_what_works(able):
     report = lambda what, done, total: told.append((done, total))  # noqa: E731
     found = probe(Scripted(logprobs=able, schema=able, pieces=5 if able else 1), report=report)
     assert told == [(n, 5) for n in range(5)]
-    assert (found.logprobs, found.schema, found.streams) == (able, able, able)
-    assert found.read_per_s == pytest.approx(1200)  # 600 tokens in half a second
-    assert found.write_per_s == pytest.approx(128)
-    assert found.error is None
+    assert {found[name] for name in ("probabilities", "schema", "streaming")} == {able}
+    assert found["tokens read per second"] == pytest.approx(1200)  # 600 tokens in half a second
+    assert found["tokens written per second"] == pytest.approx(128)
+    assert len(probe(Scripted(), brief=True)) == 2
 
 
 def test_a_probe_can_be_refused_and_stopped():
-    found = probe(Scripted(broken=True))
-    assert found.error == "scripted model: refused the API key (401)"
-    assert (found.read_per_s, found.write_per_s, found.pieces) == (None, None, 0)
+    with pytest.raises(ModelFailed, match="401"):
+        probe(Scripted(broken=True))
     cancel = threading.Event()
     cancel.set()
     with pytest.raises(Cancelled):
@@ -62,15 +61,18 @@ def test_a_probe_can_be_refused_and_stopped():
 
 def test_every_endpoint_is_listed_without_a_call_and_tried_on_demand(tmp_path, monkeypatch):
     engine = FakeEngine(tmp_path)
-    monkeypatch.setattr(engine, "llm", lambda: Scripted())
-    found = {one.name: one for one in endpoints.endpoints(engine)}
-    assert set(found) == {"embedder", "llm", "reranker", "web"}
-    assert endpoints.outcome(found["llm"]) is None
-    tried = endpoints.attempt(engine, found["llm"], lambda *_: None, threading.Event())
-    assert dict(tried.facts)["token probabilities"] == "yes"
-    assert endpoints.outcome(found["llm"]) == tried
-    monkeypatch.setattr(engine, "llm", lambda: Scripted(broken=True))
-    facts = dict(endpoints.attempt(engine, found["embedder"], lambda *_: None, threading.Event()).facts)
-    assert facts["dimensions"] == "64"
-    assert facts["next question"].endswith(" ms")
-    assert "401" in endpoints.attempt(engine, found["llm"], lambda *_: None, threading.Event()).error
+
+    def listed():
+        return {one.kind: one for one in endpoints.endpoints(engine.settings)}
+
+    def tried(kind):
+        return endpoints.try_endpoint(engine, listed()[kind], lambda *_: None, threading.Event())
+
+    assert set(listed()) == {"embedder", "chat model", "reranker", "web search"}
+    assert not any(one.when for one in listed().values())
+    monkeypatch.setattr(engine, "llm", lambda **_: Scripted())
+    assert dict(tried("chat model").facts)["probabilities"] == "yes"
+    assert (listed()["embedder"].state, dict(tried("embedder").facts)["dimensions"]) == ("not tested", "64")
+    assert listed()["embedder"].state == "ok"
+    monkeypatch.setattr(engine, "llm", lambda **_: Scripted(broken=True))
+    assert "401" in tried("chat model").error

@@ -436,7 +436,7 @@ def test_a_table_without_an_index_is_searched_exactly_and_says_so(place):
     assert corpus.info.vector_index == "flat"
     assert any("has no index" in note and "USING hnsw" in note for note in corpus.info.notes)
     assert corpus.search_dense(HashEmbedder().embed_query("customs duty"), 1)[0].passage.id == "a1"
-    facts = doctor.server_facts(catalogue.describe("articles", place()), place())
+    facts = doctor._served_corpus(catalogue.describe("articles", place()), place())
     assert "exactly, without an index" in facts.detail
     assert "CREATE INDEX" in facts.fix
 
@@ -739,8 +739,8 @@ def test_a_password_is_given_again_by_the_settings(tmp_path):
 
 def test_a_clock_that_differs_is_told_and_changes_nothing(kinds, monkeypatch):
     known = catalogue.describe("kept", kinds.settings)
-    assert not doctor.server_facts(known, kinds.settings).fix
+    assert not doctor._served_corpus(known, kinds.settings).fix
     monkeypatch.setattr(doctor, "time", SimpleNamespace(time=lambda: time.time() + 3_600))
-    assert "the server's clock is 3600 s behind" in doctor.server_facts(known, kinds.settings).fix
+    assert "the server's clock is 3600 s behind" in doctor._served_corpus(known, kinds.settings).fix
     (check,) = [one for one in doctor._corpora(kinds.settings) if one.name == "corpus kept"]
     assert (check.state, "pgvector 0." in check.detail) == ("warning", True)

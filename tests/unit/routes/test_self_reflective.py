@@ -89,7 +89,7 @@ def test_a_round_that_holds_the_answer_is_enough_and_stays_as_it_was_found(tmp_p
     assert (result.status, result.error) == ("ok", None)
     (round_,) = outputs(result, "reflect on the round")
     assert (round_.decision, round_.score) == ("enough", pytest.approx(0.75))
-    assert round_.why == "P(Yes) 0.75 is at least 0.58: good enough"
+    assert round_.why == "P(Yes) 0.75, enough from 0.58: good enough"
     assert prompts(llm) == ["evidence/1"]
     fused = next(span for span in result.spans if span.name == "fuse by reciprocal rank")
     assert [id for id, _ in fused.hits] == [hit.passage.id for hit in result.hits]

@@ -155,32 +155,32 @@ def test_each_route_comes_to_the_same_in_a_shared_run_as_alone(
 # Routes whose steps lie in each other, so that one pays for a part and another for the whole.
 
 
-def judges(query: Query, do: Steps) -> Answer:
+def judges(do: Steps) -> Answer:
     """Grades two passages in one step, then a third alone."""
-    hits = do.dense(query.text)[:3]
-    do.judge(query.text, hits[:2], 0.2, 0.9)
-    do.grade(query.text, hits[2].passage)
+    hits = do.dense(do.question)[:3]
+    do.judge(do.question, hits[:2], 0.2, 0.9)
+    do.grade(do.question, hits[2].passage)
     return Answer(hits)
 
 
-def grades_first(query: Query, do: Steps) -> Answer:
+def grades_first(do: Steps) -> Answer:
     """Grades one passage, then two in one step, which costs one call more, then these for nothing, then a
     third.
     """
-    hits = do.dense(query.text)[:3]
-    do.grade(query.text, hits[0].passage)
-    do.judge(query.text, hits[:2], 0.2, 0.9)
-    do.judge(query.text, hits[:2], 0.3, 0.9)
-    do.grade(query.text, hits[2].passage)
+    hits = do.dense(do.question)[:3]
+    do.grade(do.question, hits[0].passage)
+    do.judge(do.question, hits[:2], 0.2, 0.9)
+    do.judge(do.question, hits[:2], 0.3, 0.9)
+    do.grade(do.question, hits[2].passage)
     return Answer(hits)
 
 
-def judges_then_grades(query: Query, do: Steps) -> Answer:
+def judges_then_grades(do: Steps) -> Answer:
     """Grades two passages in one step, then each alone, for nothing, then a third."""
-    hits = do.dense(query.text)[:3]
-    do.judge(query.text, hits[:2], 0.2, 0.9)
+    hits = do.dense(do.question)[:3]
+    do.judge(do.question, hits[:2], 0.2, 0.9)
     for hit in hits:
-        do.grade(query.text, hit.passage)
+        do.grade(do.question, hit.passage)
     return Answer(hits)
 
 
@@ -267,15 +267,15 @@ def test_a_failure_by_the_askers_own_time_is_not_shared(tmp_path, monkeypatch):
         return complete(self, request, timeout=timeout, cancel=cancel, written=written)
 
     monkeypatch.setattr(ScriptedLLM, "complete", slow_at_first)
-    context = engine.context
+    steps = engine.steps
 
     def short_of_time(*args, **kwargs):
-        made = context(*args, **kwargs)
-        if made.trace.owner == "multi_query":
-            made.llm_timeout_s = 10 * engine.settings.route_timeout_s  # more than the route has left
+        made = steps(*args, **kwargs)
+        if made.context.trace.owner == "multi_query":
+            made.context.llm_timeout_s = 10 * engine.settings.route_timeout_s  # more than the route has left
         return made
 
-    monkeypatch.setattr(engine, "context", short_of_time)
+    monkeypatch.setattr(engine, "steps", short_of_time)
     monkeypatch.setattr("core.engine.job.Job._order", lambda self: (list(self._plan.routes), []))
     first, second = engine.ask(Request(QUESTIONS[0], "tiny", ("multi_query", "rag_fusion"))).results
     assert (first.status, second.status) == ("timeout", "ok")
@@ -284,25 +284,25 @@ def test_a_failure_by_the_askers_own_time_is_not_shared(tmp_path, monkeypatch):
 
 def with_web(monkeypatch, engine):
     """Give every route a web search, whether or not it says that it uses one."""
-    context = engine.context
+    steps = engine.steps
 
-    def made(corpus, _web, *args, **kwargs):
-        return context(corpus, engine.web(), *args, **kwargs)
+    def made(*args, **kwargs):
+        return steps(*args, **{**kwargs, "web": engine.web()})
 
-    monkeypatch.setattr(engine, "context", made)
+    monkeypatch.setattr(engine, "steps", made)
 
 
-def searches_the_web_for_snow(query: Query, do: Steps) -> Answer:
+def searches_the_web_for_snow(do: Steps) -> Answer:
     """Keeps sentences of what one query finds."""
     found = do.web("snow")
-    do.strips(query.text, found, -1.0)
+    do.strips(do.question, found, -1.0)
     return Answer(found)
 
 
-def searches_the_web_for_rain(query: Query, do: Steps) -> Answer:
+def searches_the_web_for_rain(do: Steps) -> Answer:
     """Keeps sentences of what another query finds, at the same address."""
     found = do.web("rain")
-    do.strips(query.text, found, -1.0)
+    do.strips(do.question, found, -1.0)
     return Answer(found)
 
 
@@ -327,10 +327,10 @@ def test_web_pages_with_other_words_are_other_passages(tmp_path, monkeypatch):
 def test_a_rejected_web_page_keeps_its_text_in_the_run(tmp_path, monkeypatch):
     """A list that no route returned can be checked afterwards."""
 
-    def looks_and_leaves(query: Query, do: Steps) -> Answer:
+    def looks_and_leaves(do: Steps) -> Answer:
         """Searches the web and returns what the corpus has."""
-        do.web(query.text)
-        return Answer(do.dense(query.text))
+        do.web(do.question)
+        return Answer(do.dense(do.question))
 
     registered(monkeypatch, looks_and_leaves)
     engine = FakeEngine(tmp_path, web=WEB)

@@ -41,8 +41,8 @@ def test_the_model_reads_numbered_passages_and_is_asked_first_whether_they_answe
     [
         ("0.57", "abstain", "P(Yes) 0.57 is below 0.58"),
         ("0.59", "answer", "P(Yes) 0.59 is at least 0.58"),
-        ("Yes.", "answer", "said yes, and the endpoint gives no probabilities"),
-        ("no", "abstain", "said no, and the endpoint gives no probabilities"),
+        ("Yes.", "answer", "from the word, as the endpoint gives no probabilities"),
+        ("no", "abstain", "from the word, as the endpoint gives no probabilities"),
         ("Perhaps", "answer", "not checked: neither Yes nor No but 'Perhaps'"),
     ],
 )

@@ -77,9 +77,7 @@ class Poisoned:
         for name in ("shop.csv", "shop.sqlite"):
             shop(name).found.clear()  # else a second run looks up less
         engine.fake_llm = llm
-        parameters = {
-            route: {name: value for (name, value), need in routes()[route].needs_if if need is Need.LLM}
-        }
+        parameters = {route: dict(at for at, need in routes()[route].needs_if.items() if need is Need.LLM)}
         if route == "agentic":
             parameters[route] |= {"each": 1, "threshold": 1}  # else the first search finds all there is
         return engine.ask(Request(QUESTION, "tiny", (route,), parameters, answers=answers)).results[0], llm

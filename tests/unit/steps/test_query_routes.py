@@ -17,10 +17,9 @@ from core.domain.fusion import linear
 from core.domain.outputs import Fusion
 from core.domain.types import Hit, Passage, Query
 from core.engine.request import Request
-from core.steps import POOL, Memo, Steps
+from core.steps import POOL
 from core.steps.feedback import mean_vector, overlap, spread
 from core.steps.fuse import ranks, union
-from core.steps.trace import Trace
 from core.steps.transform import different, fill_in, quoted_in, references, wording
 from tests import asking
 from tests.asking import ids, prompts, scores, spans
@@ -172,9 +171,8 @@ def test_scores_are_normalised_as_the_route_says(tmp_path, norm):
 
 def test_texts_and_lists_must_pair(tmp_path):
     engine = FakeEngine(tmp_path)
-    context = engine.context(engine.corpus("tiny"), None, Trace("r"), Memo(), threading.Event())
     with pytest.raises(BadInput, match="2 texts for 1 lists"):
-        Steps(context).union((ranking(("a", 1)),), ("one", "two"))
+        engine.steps(engine.corpus("tiny")).union((ranking(("a", 1)),), ("one", "two"))
 
 
 VARIANTS = "crushed parcel photos\nrefund inspected\nexpress shipping"

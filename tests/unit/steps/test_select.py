@@ -222,14 +222,9 @@ def test_passages_that_are_not_in_the_index_are_embedded(tmp_path, steps):
 @pytest.fixture
 def steps(tmp_path):
     """Steps of one route over the small corpus, with its own passages standing in for the web's."""
-    import threading
-
     from core.engine.resources import Snapshot
-    from core.steps import Memo, Steps
-    from core.steps.trace import Trace
 
     engine = FakeEngine(tmp_path)
     corpus = engine.fakes["tiny"]
     web = Snapshot(corpus, corpus.embedder)
-    context = engine.context(corpus, web, Trace("test"), Memo(), threading.Event())
-    return Steps(context), corpus, corpus.embedder
+    return engine.steps(corpus, web=web), corpus, corpus.embedder

@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from core.backends.base import Completion, TokenLogprob
 from core.backends.prompting.prompts import GRADE, HYDE
+from core.backends.prompting.replies import odds
 from core.domain.errors import BadInput, ModelFailed
 from core.domain.outputs import PassageGrade, Sentence
 from core.domain.types import Query, Turn
 from core.engine.request import Request
-from core.steps.grade import decide, yes_or_no
+from core.steps.grade import decide
 from core.steps.refine import recompose
 from tests import asking
 from tests.asking import prompts, span, spans
@@ -269,9 +270,9 @@ def test_a_graders_failure_is_neither_pass_nor_fail(tmp_path):
 def test_yes_or_no_adds_spellings_and_ignores_other_words():
     top = (("Yes", math.log(0.4)), (" yes", math.log(0.2)), ("No", math.log(0.2)), ("Maybe", math.log(0.2)))
     answer = Completion("Yes", "m", "stop", 1.0, 1, 1, 0, (TokenLogprob("Yes", math.log(0.4), top),))
-    assert yes_or_no(answer).of["yes"] == pytest.approx(0.75)
+    assert odds(answer, ("yes", "no")).of["yes"] == pytest.approx(0.75)
     other = Completion("Hm", "m", "stop", 1.0, 1, 1, 0, (TokenLogprob("Hm", 0.0, (("Hm", 0.0),)),))
-    assert yes_or_no(other) is None
+    assert odds(other, ("yes", "no")) is None
 
 
 def test_kept_sentences_of_a_passage_are_joined_in_their_order():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from pathlib import Path
 from typing import Any, get_args
 
@@ -19,9 +18,7 @@ from core.domain.types import Query
 from core.engine.request import Request
 from core.evaluation.calibration import reliability
 from core.evaluation.dataset import LabelledSet, Question
-from core.steps import Memo, Steps
 from core.steps.evaluate import thresholds
-from core.steps.trace import Trace
 from scripts.evaluator_training import Pairs, joined, measure, train, worth
 from tests.fakes import FakeEngine
 from ui.charts.grades import describe_reliability, reliability_curve
@@ -185,7 +182,7 @@ def test_what_is_trained_on_is_what_a_route_grades_with(tmp_path: Path) -> None:
 def test_signals_stay_within_their_bounds_for_any_words(tmp_path: Path) -> None:
     engine = FakeEngine(tmp_path)
     for text in ("", "?!", "zzz", "customs " * 400, "how do I send it back", "📦 \ud800"):
-        do = Steps(engine.context(engine.corpus("tiny"), None, Trace(), Memo(), threading.Event()))
+        do = engine.steps(engine.corpus("tiny"))
         hits = do.dense(text)
         rows = np.array(do.signals(text, hits[:3], hits[3:]))
         assert rows.shape == (3, len(FEATURES))

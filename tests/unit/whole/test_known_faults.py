@@ -12,7 +12,6 @@ from core.engine.request import Request
 from core.evaluation import outcome, runner, summary
 from core.evaluation.dataset import LabelledSet, Question
 from core.routes.registry import routes
-from core.steps import Steps
 from core.steps.fuse import union
 from tests.fakes import TEXTS, FakeEngine
 
@@ -64,10 +63,6 @@ def test_failed_questions_are_left_out_of_the_mean_and_counted(tmp_path):
 
 def test_page_command_line_evaluation_and_import_run_one_function(tmp_path):
     """The engine's run, an evaluation's, and a direct call of the route agree hit by hit."""
-    from threading import Event
-
-    from core.steps import Memo
-    from core.steps.trace import Trace
 
     engine = FakeEngine(tmp_path, web={"page:0-9": "web"})
     query = Query("How long is the refund?")
@@ -75,8 +70,9 @@ def test_page_command_line_evaluation_and_import_run_one_function(tmp_path):
     for name in ("bm25", "hybrid_rrf", "hybrid_linear", "rerank", "mmr", "parent"):
         asked = engine.ask(Request(query, "tiny", (name,))).results[0].hits
         outcomes, _ = runner.run(engine, labelled, runner.Plan("tiny", (name,)))
-        context = engine.context(engine.corpus("tiny"), None, Trace(), Memo(), Event())
-        direct = routes()[name].run(query, Steps(context), routes()[name].settle({})).hits
+        direct = (
+            routes()[name].run(query, engine.steps(engine.corpus("tiny")), routes()[name].settle({})).hits
+        )
         assert asked == direct
         assert outcomes["1"][name].hits == tuple((hit.passage.id, hit.score) for hit in direct)
 
