@@ -21,14 +21,14 @@ from core.corpus.source import Source
 from core.corpus.variants import key_of
 from core.domain import settings
 from core.domain.errors import BadInput
-from core.domain.format import size
+from core.domain.format import between, number, size
 from core.domain.pipelines import Pipeline, from_file
 from core.domain.settings import Settings
 from core.engine import engine as engines
 from core.evaluation import embedder_change, experiment_store, sets
 from core.evaluation.background import free_name
 from core.evaluation.chunkings import measuring
-from core.evaluation.chunkings.report import WHOLE, failures, findings, rows
+from core.evaluation.chunkings.report import WHOLE, failures, findings, flat
 from core.evaluation.dataset import Found
 from core.evaluation.experiment import perform, prepare
 from core.evaluation.experiment_store import names, place
@@ -214,13 +214,6 @@ def _read_files(
         use(pipeline.name, read(Path(pipeline.target), queries, of))
 
 
-MARKS = {"better": "+", "worse": "-", "no difference shown": "="}
-KEY = (
-    "* best of its row; + better, - worse than {base}, = no difference shown (paired randomisation, "
-    "Holm-adjusted over all routes and {n} chunkings; the mean of the routes by itself)"
-)
-
-
 def free_place(settings: Settings, corpus: str) -> Path:
     """Return an unused folder for the evaluation."""
     return place(settings, free_name(f"{corpus}-chunkings", names(settings)))
@@ -250,45 +243,22 @@ def measure(
 
 
 def in_words(figures: Mapping[str, Any], out: Path) -> str:
-    """Format the chunkings, the table routes x chunkings, and the other figures."""
-    names = list(figures["chunkings"])
+    """Format the chunkings, and what each route found over each."""
     corpora = []
     for name, row in figures["chunkings"].items():
         tokens, seconds, reused = amount(row["tokens"], 1), amount(row["seconds"], 1), f"{row['reused']:.0%}"
         about = name, f"{row['passages']:,}", tokens, size(row["bytes"]), seconds
         corpora.append((*about, reused, row["label"]))
-    heads = ("corpus", "passages", "tokens each", "on disk", "index s", "reused", "how it is cut")
-    key = KEY.format(base=figures["base"], n=len(names) - 1)
-    grids = table(heads, corpora), _coverage(figures, names), _more(figures, names)
-    return say("commands.chunkings", figures, WHOLE, key, findings(figures), *grids, out)
-
-
-def _coverage(figures: Mapping[str, Any], names: Sequence[str]) -> str:
+    grid = table(
+        ("corpus", "passages", "tokens each", "on disk", "index s", "reused", "how it is cut"), corpora
+    )
     lines = []
-    for route, by in rows(figures).items():
-        cells = (_cell(by.get(name), figures, route, name) for name in names)
-        lines.append((route, *cells, max((row["n"] for row in by.values()), default=0)))
-    heads = ("route", *(figures["chunkings"][name]["chunking"] for name in names), "n")
-    return table(heads, lines)
-
-
-def _cell(row: Mapping[str, Any] | None, figures: Mapping[str, Any], route: str, name: str) -> str:
-    if row is None or row[figures["metric"]] is None:
-        return "-"
-    ends = f" [{row['ci95'][0]:.2f}, {row['ci95'][1]:.2f}]" if row["ci95"] else ""
-    best = figures["best"][route]["chunking"] == name
-    mark = MARKS.get(row["vs_base"]["verdict"], "") if row["vs_base"] else ""
-    return f"{amount(row[figures['metric']], 3)}{ends} {mark}{'*' if best else ''}".rstrip()
-
-
-def _more(figures: Mapping[str, Any], names: Sequence[str]) -> str:
-    """Format the reading within the budget, as means over the routes if there are several."""
-    route, by = next(iter(rows(figures).items()))
-    shown = ("area", "density", "documents", "passages", "tokens a passage")
-    lines = [
-        (figures["chunkings"][name]["chunking"], *(amount(row[one], 3) for one in shown), row["n"])
-        for name in names
-        if (row := by.get(name)) is not None
-    ]
-    headers = (route, "area", "labelled share", "documents found", "passages read", "tokens a passage", "n")
-    return table(headers, lines)
+    for row in flat(figures):
+        ends = "" if row["low"] is None else between(row["low"], row["high"])
+        against = number(row["delta"], signed=True) if row["delta"] is not None else ""
+        means = (amount(row[one], 3) for one in ("area", "density", "documents", "passages"))
+        about = row["route"], row["chunking"], amount(row["coverage"], 3), ends, against, amount(row["p"], 3)
+        lines.append((*about, *means, row["questions"]))
+    heads = ("route", "chunking", "coverage", "95%", f"less {figures['base']}", "p", "area", "labelled share")
+    more = table((*heads, "documents found", "passages read", "n"), lines)
+    return say("commands.chunkings", figures, WHOLE, findings(figures), grid, more, out)

@@ -162,7 +162,7 @@ def finish(
             **_facts(vectors, dim, reused, recall, folder, stages),
         )
         info = replace(info, bytes=info.bytes + elsewhere)
-        manifest.write(folder, info)
+        manifest.seal(folder, asdict(info))
 
 
 def add_vectors(
@@ -192,7 +192,7 @@ def add_vectors(
         unread=None,
         **{"tokens": 0, "cost": None, **_facts(vectors, dim, reused, recall, folder, stages)},
     )
-    manifest.write(folder, info)
+    manifest.seal(folder, asdict(info))
 
 
 def _facts(

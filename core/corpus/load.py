@@ -26,26 +26,6 @@ SURVEYED = 50  # files of rows that are looked into
 MAX_BYTES = 50_000_000  # of one document; a larger one is more likely a mistake than a text
 
 
-def documents(
-    path: Path, report: LoadReport | None = None, reading: Reading | None = None
-) -> Iterator[Document]:
-    """Yield every document below `path` in a repeatable order; what is left out or changed goes to `report`.
-
-    A document's id is its path relative to `path`, or the id its row gives. Raises BadInput for a path that
-    does not exist or holds nothing readable.
-
-    It reads in this process: documents from others are read by `core.corpus.reading`.
-    """
-    report = report if report is not None else LoadReport()
-    alone = Distinct(report)
-    found = readable_files(path, report)
-    beir = is_beir(path)
-    for file in found:
-        for document, where in documents_of(file, path, reading or Reading(), report, beir=beir):
-            if (kept := alone.kept(document, where)) is not None:
-                yield kept
-
-
 class Distinct:
     """Gives every document of a corpus an id of its own; counts those of equal text."""
 

@@ -71,11 +71,6 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def write(folder: Path, info: CorpusInfo) -> None:
-    """Record `info` and every file in `folder`."""
-    seal(folder, asdict(info))
-
-
 def seal(folder: Path, info: Mapping[str, Any]) -> None:
     """Record plain values and every file in `folder`."""
     found = (file for file in sorted(folder.rglob("*")) if file.is_file())

@@ -80,7 +80,7 @@ class Reader:
         reading: Reading | None = None,
         note: Callable[[FileRecord], object] = lambda _: None,
     ) -> Iterator[Cut]:
-        """Yield every document below `path`, as `core.corpus.load.documents` does, split into passages.
+        """Yield every document below `path`, in a repeatable order, split into passages.
 
         A file that reaches a limit is left out, or what follows in it, with the reason in `report`; after
         several of them so is every other file of their ending. A file for which others left too little memory
@@ -230,16 +230,3 @@ class _Refused(Exception):
 
     def __init__(self, error: BadInput | Unavailable) -> None:
         self.error = error
-
-
-def read(
-    path: Path,
-    chunking: Chunking,
-    report: LoadReport,
-    check: Callable[[], object] = lambda: None,
-    reading: Reading | None = None,
-    note: Callable[[FileRecord], object] = lambda _: None,
-) -> Iterator[Cut]:
-    """Yield every document below `path`, split into passages; see `Reader.documents`."""
-    with Reader(check) as reader:
-        yield from reader.documents(path, chunking, report, reading, note)

@@ -20,7 +20,7 @@ from core.corpus import endings
 from core.corpus.chunk import WHOLE, Chunking, is_key, spans
 from core.corpus.load import is_beir, readable_files
 from core.corpus.manifest import CorpusInfo
-from core.corpus.reading import read
+from core.corpus.reading import Reader
 from core.corpus.table_files import ENDINGS as DATABASES
 from core.corpus.types import READINGS, Cut, FileRecord, LoadReport, Reading
 from core.domain.errors import BadInput
@@ -67,11 +67,13 @@ class Source:
 
         `note` gets the record of each file.
         """
-        if self.path is not None:
-            return read(self.path, self.chunking, report, check, self.reading, note)
-        from core.corpus import pydocs
+        if self.path is None:
+            from core.corpus import pydocs
 
-        return (Cut(document, spans(document, self.chunking)) for document in pydocs.documents())
+            yield from (Cut(document, spans(document, self.chunking)) for document in pydocs.documents())
+            return
+        with Reader(check) as reader:
+            yield from reader.documents(self.path, self.chunking, report, self.reading, note)
 
     def stamp(self, read: Collection[str] = endings.READ) -> str:
         """Return a value that changes when the source may have changed, from names, sizes and times without

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -10,13 +11,14 @@ from core.backends.sql import Database, DatabaseTable
 from core.backends.sql.csv_tables import header, load
 from core.backends.sql.linking import examples
 from core.corpus.columns import TEXT_COLUMNS
-from core.corpus.folder import WATCH
+from core.corpus.folder import Listing, walk
 from core.corpus.types import Document, LoadReport
 from core.domain.errors import BadInput, Unavailable
 from core.domain.text import composed
 
 ENDINGS = (".sqlite", ".sqlite3", ".db")
 TABLES = (".csv", ".tsv")
+LOOK_AGAIN_S = 5.0  # a folder is looked at for new files no more often
 QUESTIONS = "questions.jsonl"  # beside a database: labelled questions about it, not documents
 
 
@@ -68,7 +70,13 @@ def _below(path: Path, endings: tuple[str, ...]) -> list[Path]:
     """Files by ending; hidden ones and links that lead out of `path` are left out."""
     if path.is_file():
         return [path] if path.suffix.lower() in endings else []
-    return WATCH.listing(path).having(endings)
+    return _listing(path, int(time.monotonic() / LOOK_AGAIN_S)).having(endings)
+
+
+@lru_cache(64)
+def _listing(root: Path, _moment: int) -> Listing:
+    """Walk a folder once for each moment: pages ask at each click."""
+    return walk(root)
 
 
 def documents(file: Path, name: str, report: LoadReport) -> Iterator[Document]:

@@ -23,7 +23,6 @@ from platformdirs import user_cache_path
 from core.analysis import external
 from core.backends.external import doors
 from core.corpus.chunk import Chunking, passages
-from core.corpus.load import documents
 from core.domain.outputs import External, Fusion, Search
 from core.domain.pipelines import Pipeline, from_command
 from core.domain.settings import PROJECT
@@ -32,6 +31,7 @@ from core.engine.request import Request
 from core.routes import registry
 from core.store import Store
 from tests.fakes import FakeEngine, MemoryCorpus
+from tests.loaded import documents
 
 pytestmark = [pytest.mark.libraries, pytest.mark.timeout(600)]
 HERE = Path(__file__).parent

@@ -6,9 +6,9 @@ import pytest
 
 from core.corpus import columns
 from core.corpus.columns import NONE, plan
-from core.corpus.load import documents
 from core.corpus.types import LONGEST_COLUMN, LoadReport, Reading
 from core.domain.errors import BadInput
+from tests.loaded import documents
 
 LONG = "It takes about five working days until the parcel has arrived at your door."
 

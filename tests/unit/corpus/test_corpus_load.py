@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from reportlab.pdfgen.canvas import Canvas
 
 from core.corpus import load as loader
+from core.corpus import table_files
 from core.corpus.chunk import WHOLE, Chunking, passages
-from core.corpus.load import documents, readable_files
+from core.corpus.load import readable_files
 from core.corpus.source import from_path
 from core.corpus.tables import Tables, missing
 from core.corpus.types import Document, LoadReport
@@ -19,6 +20,7 @@ from core.domain.errors import BadInput, Unavailable
 from core.domain.needs import Need
 from core.domain.settings import Settings
 from core.domain.text import storable
+from tests.loaded import documents
 
 
 def beir(folder, *lines):
@@ -240,7 +242,8 @@ def test_tables_are_the_documents_where_there_is_only_a_database(tmp_path):
 
 
 @pytest.mark.process
-def test_the_tables_of_a_corpus_are_found_or_the_reason_is_told(tmp_path):
+def test_the_tables_of_a_corpus_are_found_or_the_reason_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(table_files, "LOOK_AGAIN_S", 1e-6)
     settings = Settings(home=tmp_path / "home")
     folder = tmp_path / "mine"
     folder.mkdir()

@@ -14,11 +14,12 @@ import pytest
 from core.cli import main
 from core.corpus import catalogue, converted, endings, index, rows
 from core.corpus.chunk import WHOLE, Chunking, passages
-from core.corpus.load import documents, name_of
+from core.corpus.load import name_of
 from core.corpus.reading import Limits, Reader
 from core.corpus.types import Document, LoadReport, Reading
 from core.domain import settings as settings_module
 from tests import office
+from tests.loaded import documents
 
 NEEDS_KREUZBERG = "kreuzberg is not installed: python -m pip install -r requirements-documents.txt"
 NEEDS_OPENPYXL = "openpyxl is not installed: python -m pip install -r requirements-documents.txt"

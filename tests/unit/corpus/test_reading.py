@@ -15,11 +15,11 @@ import pytest
 from core.cli import main
 from core.corpus import catalogue, uploads
 from core.corpus.chunk import WHOLE, Chunking, passages
-from core.corpus.load import documents
 from core.corpus.reading import Limits, Reader
 from core.corpus.types import LoadReport
 from core.domain.errors import Cancelled
 from core.domain.settings import PROJECT
+from tests.loaded import documents
 
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("readers_begun_anew")]
 SLOW = "a" * 8_000_000  # cutting it takes many seconds: nowhere in it is a word's end
@@ -217,7 +217,7 @@ NOBODY = """
 import os
 import sys
 from pathlib import Path
-from core.corpus.load import documents
+from tests.loaded import documents
 from core.corpus.types import LoadReport
 from core.domain.errors import BadInput
 "".encode("utf-8-sig")

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from core.corpus.load import documents
 from core.corpus.types import LoadReport
+from tests.loaded import documents
 
 OPENAPI = """
 openapi: 3.1.0

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from core.corpus import catalogue, index, uploads
 from core.corpus.endings import READ
-from core.corpus.load import documents
 from core.domain.errors import BadInput
 from tests.fakes import HashEmbedder
+from tests.loaded import documents
 
 NAMES = (
     "../../etc/passwd|..\\..\\boot|/etc/cron.d/x|C:\\x|....//....//x|.hidden|a\x00b|a\nb|\u202egpj.exe|~root|🙂|con"

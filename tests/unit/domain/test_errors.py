@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from core.cli import main
 from core.corpus import uploads
-from core.corpus.load import documents
 from core.corpus.types import SHOWN, TOLD, LoadReport
 from core.domain.errors import (
     MAX_MESSAGE_CHARS,
@@ -18,6 +17,7 @@ from core.domain.errors import (
     shortened,
 )
 from core.domain.settings import Settings
+from tests.loaded import documents
 
 
 @given(st.text(max_size=200), st.integers(20, 100))

@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from core.corpus.chunk import WHOLE
-from core.corpus.load import documents
 from core.corpus.reading import read
 from core.corpus.source import from_path
 from core.corpus.types import LoadReport
@@ -24,6 +23,7 @@ from core.evaluation.labels import exchange
 from core.store import Store
 from core.store.labels import Judgement, Pooled
 from tests.fakes import FakeEngine
+from tests.loaded import documents
 
 HEADER = """---
 configs:
