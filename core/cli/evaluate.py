@@ -249,16 +249,31 @@ def in_words(figures: Mapping[str, Any], out: Path) -> str:
         tokens, seconds, reused = amount(row["tokens"], 1), amount(row["seconds"], 1), f"{row['reused']:.0%}"
         about = name, f"{row['passages']:,}", tokens, size(row["bytes"]), seconds
         corpora.append((*about, reused, row["label"]))
-    grid = table(
-        ("corpus", "passages", "tokens each", "on disk", "index s", "reused", "how it is cut"), corpora
-    )
+    heads = ("corpus", "passages", "tokens each", "on disk", "index s", "reused", "how it is cut")
+    grid = table(heads, corpora)
     lines = []
     for row in flat(figures):
         ends = "" if row["low"] is None else between(row["low"], row["high"])
         against = number(row["delta"], signed=True) if row["delta"] is not None else ""
         means = (amount(row[one], 3) for one in ("area", "density", "documents", "passages"))
-        about = row["route"], row["chunking"], amount(row["coverage"], 3), ends, against, amount(row["p"], 3)
-        lines.append((*about, *means, row["questions"]))
-    heads = ("route", "chunking", "coverage", "95%", f"less {figures['base']}", "p", "area", "labelled share")
-    more = table((*heads, "documents found", "passages read", "n"), lines)
+        of_route = (
+            row["route"],
+            row["chunking"],
+            amount(row["coverage"], 3),
+            ends,
+            against,
+            amount(row["p"], 3),
+        )
+        lines.append((*of_route, *means, row["questions"]))
+    measured = (
+        "route",
+        "chunking",
+        "coverage",
+        "95%",
+        f"less {figures['base']}",
+        "p",
+        "area",
+        "labelled share",
+    )
+    more = table((*measured, "documents found", "passages read", "n"), lines)
     return say("commands.chunkings", figures, WHOLE, findings(figures), grid, more, out)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from core.corpus.chunk import WHOLE
-from core.corpus.reading import read
+from core.corpus.reading import Reader
 from core.corpus.source import from_path
 from core.corpus.types import LoadReport
 from core.domain.errors import BadInput
@@ -108,7 +108,8 @@ def test_a_set_without_grades_is_not_exported(tmp_path: Path, store: Store) -> N
 
 def test_parquet_files_are_what_the_header_says(packed: Path) -> None:
     assert from_path(packed).chunking == WHOLE
-    cuts = read(packed, WHOLE, LoadReport())
+    with Reader() as reader:
+        cuts = list(reader.documents(packed, WHOLE, LoadReport()))
     assert {cut.document.id: cut.document.text for cut in cuts} == {"d1": "Start a return.", "d2": "Refunds."}
     for split in ("test", "all"):  # the judgements of another split count if there are no others
         found = sets.read("packed", packed, split=split)
