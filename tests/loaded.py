@@ -12,8 +12,9 @@ def documents(
 ) -> Iterator[Document]:
     """Every document below `path`, as a reader's own process yields them."""
     report = LoadReport() if report is None else report
-    alone, beir = Distinct(report), is_beir(path)
-    for file in readable_files(path, report):
+    alone, found = Distinct(report), readable_files(path, report)
+    beir = is_beir(path)
+    for file in found:
         for document, where in documents_of(file, path, reading or Reading(), report, beir=beir):
             if (kept := alone.kept(document, where)) is not None:
                 yield kept

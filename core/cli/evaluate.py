@@ -256,24 +256,8 @@ def in_words(figures: Mapping[str, Any], out: Path) -> str:
         ends = "" if row["low"] is None else between(row["low"], row["high"])
         against = number(row["delta"], signed=True) if row["delta"] is not None else ""
         means = (amount(row[one], 3) for one in ("area", "density", "documents", "passages"))
-        of_route = (
-            row["route"],
-            row["chunking"],
-            amount(row["coverage"], 3),
-            ends,
-            against,
-            amount(row["p"], 3),
-        )
-        lines.append((*of_route, *means, row["questions"]))
-    measured = (
-        "route",
-        "chunking",
-        "coverage",
-        "95%",
-        f"less {figures['base']}",
-        "p",
-        "area",
-        "labelled share",
-    )
-    more = table((*measured, "documents found", "passages read", "n"), lines)
+        named, p = (row["route"], row["chunking"]), amount(row["p"], 3)
+        lines.append((*named, amount(row["coverage"], 3), ends, against, p, *means, row["questions"]))
+    measured = ("route", "chunking", "coverage", "95%", f"less {figures['base']}", "p", "area")
+    more = table((*measured, "labelled share", "documents found", "passages read", "n"), lines)
     return say("commands.chunkings", figures, WHOLE, findings(figures), grid, more, out)
