@@ -72,11 +72,13 @@ def test_a_second_complaint_of_the_same_question_is_merged_with_both_names(store
 
 
 def test_other_turns_make_another_question_and_ids_of_others_are_not_taken(store, run, first):
-    route, _ = first
-    report(store, NAME, said(run, route))
+    taken = run_labels.id_of(run.query)
+    desks.create(store, NAME, "tiny", [Question(taken, Query("something else"))])
     other = replace(run, query=Query(run.query.text, (Turn("user", "something before"),)))
-    report(store, NAME, said(other, route))
-    assert len(desks.load(store, NAME).questions) == 2
+    ids = [report(store, NAME, said(one, first[0])).question.id for one in (run, other)]
+    assert ids == [taken + "+", run_labels.id_of(other.query)]
+    texts = [one.query.text for one in desks.load(store, NAME).questions]
+    assert texts == ["something else", run.query.text, run.query.text]
 
 
 def test_undo_takes_all_of_it_back_and_keeps_what_others_said_meanwhile(store, run, first):
@@ -95,41 +97,28 @@ def test_undo_takes_all_of_it_back_and_keeps_what_others_said_meanwhile(store, r
     assert [(one.annotator, one.grade) for one in desk.current] == [("bob", 1)]
 
 
-def test_undo_of_one_of_two_leaves_the_others(store, run, first):
+def test_undo_of_one_of_two_leaves_the_others_and_takes_its_answer_back(store, run, first):
     route, passage = first
     report(store, NAME, said(run, route, passage, answer="42 days"))
-    second = report(store, NAME, said(run, route, passage, who="bob", failure="wrong answer"))
-    undo(store, second)
-    desk = desks.load(store, NAME)
-    assert [one.who for one in desk.questions[0].complaints] == ["ann"]
-    assert desk.questions[0].answers == ("42 days",)
-    assert [one.annotator for one in desk.current] == ["ann"]
-    with pytest.raises(BadInput, match="gone already"):
-        undo(store, second)
 
+    def undone(failure, answer, *, later=()):
+        """Bob complains, then others, and Bob takes it back."""
+        kept = report(store, NAME, said(run, route, who="bob", failure=failure, answer=answer))
+        before = desks.load(store, NAME).questions[0]
+        for who, said_ in later:
+            report(store, NAME, said(run, route, who=who, failure="wrong answer", answer=said_))
+        undo(store, kept)
+        with pytest.raises(BadInput, match="gone already"):
+            undo(store, kept)
+        (back,) = desks.load(store, NAME).questions
+        return (before.answers, before.answerable), (back.answers, back.answer, back.answerable), back
 
-def test_undo_takes_the_answer_back_whoever_complained_since(store, run, first):
-    route, passage = first
-    report(store, NAME, said(run, route, passage, answer="42 days"))
-    second = report(store, NAME, said(run, route, who="bob", failure="should have abstained", answer="none"))
-    before = desks.load(store, NAME).questions[0]
-    assert (before.answers, before.answerable) == (("42 days", "none"), False)
-    undo(store, second)
-    back = desks.load(store, NAME).questions[0]
-    assert (back.answers, back.answer, back.answerable) == (("42 days",), "42 days", True)
-    second = report(store, NAME, said(run, route, who="bob", failure="wrong answer", answer="six weeks"))
-    report(store, NAME, said(run, route, who="cid", failure="wrong answer", answer="a year"))
-    undo(store, second)
-    last = desks.load(store, NAME).questions[0]
-    assert (last.answers, [one.who for one in last.complaints]) == (("42 days", "a year"), ["ann", "cid"])
-
-
-def test_an_id_that_another_question_has_is_not_taken_from_it(store, run, first):
-    taken = run_labels.id_of(run.query)
-    desks.create(store, NAME, "tiny", [Question(taken, Query("something else"))])
-    kept = report(store, NAME, said(run, first[0]))
-    assert kept.question.id == taken + "+"
-    assert [one.query.text for one in desks.load(store, NAME).questions] == ["something else", run.query.text]
+    before, back, question = undone("should have abstained", "none")
+    assert (before, back) == ((("42 days", "none"), False), (("42 days",), "42 days", True))
+    assert [one.who for one in question.complaints] == ["ann"]
+    assert [one.annotator for one in desks.load(store, NAME).current] == ["ann"]
+    _, (answers, *_), question = undone("wrong answer", "six weeks", later=[("cid", "a year")])
+    assert (answers, [one.who for one in question.complaints]) == (("42 days", "a year"), ["ann", "cid"])
 
 
 def test_two_people_at_once_lose_nothing(store, run, first):

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from statistics import fmean
 
 import pytest
 
@@ -38,6 +39,10 @@ def request(n, text, shown=(), **known):
     return {**ids, "name": "search", **times, "attributes": attributes(asked)}
 
 
+BLAMED = {"gen_ai.evaluation.name": "thumbs", "gen_ai.evaluation.score.label": "bad"}
+THUMBS = {"name": "gen_ai.evaluation.result", "attributes": attributes(BLAMED)}
+
+
 def otlp(*spans):
     return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": list(spans)}]}]}).encode()
 
@@ -51,53 +56,45 @@ def sorted_traffic(engine, *spans, routes=("bm25", "dense"), **given):
     return triage(engine, corpus, of_traces(read(otlp(*spans), "x").traces, corpus), routes, **given)
 
 
-def test_the_disagreement_of_a_question_by_hand():
-    """With p 0.9 and two lists of 2: agreements 0 and 1 give 0.1 * 0.9 + 0.81 = 0.9; 0 and 0 give 0."""
-    asked = TrafficQuestion(Query("Q"), count=4, complaints=1, shown=[["a", "b"]])
-    found = asked.compare({"swaps": ["b", "a"], "other": ["c", "d"], "same": ["a", "b"]})
-    assert found["overlap"] == pytest.approx({"swaps": 0.9, "other": 0, "same": 1})
-    assert found["between"] == pytest.approx((0 + 0.9 + 0) / 3)
-    assert found["decisive"] == pytest.approx(4 * (1 - (0.9 + 0 + 1 + 0 + 0.9 + 0) / 6))
-    assert found["differs"] == ["c", "d"]
+@pytest.mark.parametrize(
+    ("shown", "found", "alike", "differs"),
+    [
+        # with p 0.9 and two lists of 2: agreements 0 and 1 give 0.1 * 0.9 + 0.81 = 0.9; 0 and 0 give 0
+        (["ab"], {"swaps": "ba", "other": "cd", "same": "ab"}, [0.9, 0, 1, 0, 0.9, 0], ["c", "d"]),
+        ([], {"one": "ab", "other": "ba"}, [0.9], []),  # nothing shown: the candidates are compared
+        ([], {"one": "a", "other": "ac"}, [1], ["c"]),
+        ([], {"one": "", "other": ""}, [1], []),
+    ],
+)
+def test_the_disagreement_of_a_question_by_hand(shown, found, alike, differs):
+    asked = TrafficQuestion(Query("Q"), count=4, complaints=1, shown=[*map(list, shown)])
+    row = asked.compare({route: list(ids) for route, ids in found.items()})
+    assert row["decisive"] == pytest.approx(4 * (1 - fmean(alike)))
+    assert row["overlap"] == pytest.approx(dict(zip(found, alike, strict=False)) if shown else {})
+    assert (row["between"], row["differs"]) == (
+        pytest.approx(fmean(alike[-(len(found) - 1) * len(found) // 2 :])),
+        differs,
+    )
+    assert TrafficQuestion(Query("Q")).compare({"one": ["a"]})["decisive"] is None
 
 
-def test_without_shown_passages_the_candidates_are_compared_and_one_alone_with_nothing():
-    asked = TrafficQuestion(Query("Q"), count=2)
-    found = asked.compare({"one": ["a", "b"], "other": ["b", "a"]})
-    assert (found["overlap"], found["differs"]) == ({}, [])
-    assert found["decisive"] == pytest.approx(2 * 0.1)
-    assert asked.compare({"one": ["a"], "other": ["a", "c"]})["differs"] == ["c"]
-    assert asked.compare({"one": ["a"]})["decisive"] is None
-    assert asked.compare({"one": [], "other": []})["decisive"] == 0
-
-
-def test_a_question_asked_often_goes_first_and_one_with_the_same_passages_is_not_listed(engine):
-    same, once, often = (ASKED.format(n) for n in (1, 2, 3))
+def test_those_asked_often_go_first_then_those_with_a_complaint_and_equal_ones_are_not_listed(engine):
+    same, once, often, blamed = (ASKED.format(n) for n in (1, 2, 3, 4))
     wrong = [passages(engine.corpus("tiny"))[n] for n in (30, 31, 32)]
+    bad = request(6, blamed, wrong) | {"events": [THUMBS]}
     found = sorted_traffic(
         engine,
         request(1, same, top(engine, same)),
         request(2, once, wrong),
         *(request(n, text, wrong) for n, text in enumerate((often, often.upper(), f" {often} "), 3)),
+        bad,
         routes=["bm25"],
     )
-    assert (found["traces"], found["questions"], found["same"]) == (5, 3, 1)
-    assert [(one["question"], one["count"]) for one in found["to_label"]] == [(often, 3), (once, 1)]
+    assert (found["traces"], found["questions"], found["same"]) == (6, 4, 1)
+    rows = [(one["question"], one["count"], one["complaints"]) for one in found["to_label"]]
+    assert rows == [(often, 3, 0), (blamed, 1, 1), (once, 1, 0)]
     assert set(wrong) & set(found["to_label"][1]["differs"])
     assert found["to_label"][1]["between"] is None
-
-
-def test_of_equal_questions_the_one_with_a_complaint_goes_first(engine):
-    wrong = [passages(engine.corpus("tiny"))[30]]
-    praised, blamed = request(1, ASKED.format(5), wrong), request(2, ASKED.format(6), wrong)
-    for span, label in ((praised, "good"), (blamed, "bad")):
-        scored = {"gen_ai.evaluation.name": "thumbs", "gen_ai.evaluation.score.label": label}
-        span["events"] = [{"name": "gen_ai.evaluation.result", "attributes": attributes(scored)}]
-    found = sorted_traffic(engine, praised, blamed, routes=["bm25"])["to_label"]
-    assert [(one["question"], one["complaints"], one["decisive"]) for one in found] == [
-        (ASKED.format(6), 1, 1),
-        (ASKED.format(5), 0, 1),
-    ]
 
 
 def test_what_traffic_does_not_show_is_a_warning_each(engine):
@@ -159,9 +156,7 @@ def test_the_command_lists_what_differs_and_refuses_other_files(engine, monkeypa
     assert set(printed["to_label"][0]["overlap"]) == {"bm25", "dense"}
     assert main(line) == 0
     assert ASKED.format(1) in capsys.readouterr().out
-    blamed = {"gen_ai.evaluation.name": "thumbs", "gen_ai.evaluation.score.label": "bad"}
-    scored = {"name": "gen_ai.evaluation.result", "attributes": attributes(blamed)}
-    file.write_bytes(otlp(request(1, ASKED.format(1), wrong) | {"events": [scored]}))
+    file.write_bytes(otlp(request(1, ASKED.format(1), wrong) | {"events": [THUMBS]}))
     kept = [*line[:2], "--corpus", "tiny", "--routes", "bm25", "--label-set", "own", "--json"]
     for given, asked in ([str(file)], 1), ([], 0):
         assert main([*kept, *given]) == 0
