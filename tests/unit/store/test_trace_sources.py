@@ -339,10 +339,17 @@ def test_what_was_cut_keeps_its_whole_entries():
     assert (len(found.traces), dict(found.skipped)) == (1, {"lines that are not JSON": 1})
 
 
-def test_a_trace_of_langfuse_without_observations_has_what_it_returned():
-    export = {**langfuse(PAIR), "observations": [], "output": {"answer": ANSWER, "context": PAIR}}
-    run, _ = run_of(json.dumps(export).encode())
-    assert len(run.results[0].hits) == 2
+def test_what_else_a_trace_of_langfuse_says():
+    """Its session, a model's tokens, and what it returned if it has no observations."""
+    export = langfuse(PAIR, "RETRIEVER", sessionId="s1")
+    call = {**export["observations"][1], "id": "c", "type": "GENERATION", "output": ANSWER}
+    call |= {"model": "m", "usageDetails": {"input": 5, "output": 2}}
+    event = {"id": "e", "traceId": "t", "type": "EVENT", "name": "seen", "startTime": AT.format(2)}
+    run, _ = run_of(json.dumps({**export, "observations": [*export["observations"], call, event]}).encode())
+    assert (run.settings["conversation"], run.results[0].ms) == ("s1", 3000.0)
+    assert [span.tokens.prompt for span in run.results[0].spans if span.tokens] == [5]
+    export = {**export, "observations": [], "output": {"answer": ANSWER, "context": PAIR}}
+    assert len(run_of(json.dumps(export).encode())[0].results[0].hits) == 2
 
 
 def parquet(rows):

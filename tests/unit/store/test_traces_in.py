@@ -113,43 +113,6 @@ def test_what_phoenix_exports_gives_the_same_runs(file):
     assert [told(run) for run in theirs] == [told(run) for run in ours]
 
 
-def test_what_langfuse_exports():
-    """A trace with its observations, as its public API and its export of traces have it."""
-    at = "2026-09-21T14:13:2{}.000Z"
-    search = {
-        "id": "o1",
-        "type": "RETRIEVER",
-        "name": "kb",
-        "startTime": at.format(0),
-        "endTime": at.format(1),
-    }
-    search |= {"output": [{"page_content": DUTY, "metadata": {"source": "customs", "start_index": 0}}]}
-    call = {
-        "id": "o2",
-        "type": "GENERATION",
-        "name": "llm",
-        "startTime": at.format(1),
-        "endTime": at.format(3),
-    }
-    call |= {"model": "m", "usageDetails": {"input": 5, "output": 2}, "output": "The customer."}
-    event = {"id": "o3", "type": "EVENT", "name": "seen", "startTime": at.format(2)}
-    document = {
-        "id": "t1",
-        "input": {"question": "Who pays the duty?"},
-        "output": "The customer.",
-        "sessionId": "s1",
-        "observations": [{**search, "traceId": "t1", "input": "Who pays the duty?"}]
-        + [{**one, "traceId": "t1"} for one in (call, event)],
-    }
-    for shape in (document, [document], {"data": document["observations"]}):
-        (run,) = runs(shape).runs
-        (result,) = run.results
-        assert (run.query.text, ids(result), result.ms) == ("Who pays the duty?", ["customs:0"], 3000.0)
-    (run,) = runs(document).runs
-    assert (run.results[0].answer, run.settings["conversation"]) == ("The customer.", "s1")
-    assert run.results[0].spans[1].tokens.prompt == 5
-
-
 def retrieval(*documents, **more):
     """A record of one span that returned documents."""
     own = {"context": {"trace_id": "t", "span_id": "s"}, "start_time": 1790000000, "end_time": 1790000001}
