@@ -39,6 +39,7 @@ class Kind:
     shows: Shows = "nothing"  # where the reasoning is in a reply
     fenced: bool = False  # JSON comes in a code fence
     ignores_stop: bool = False
+    calls: bool = False  # it calls functions
     limits: tuple[str, ...] = ("max_tokens", "max_completion_tokens")
 
 
@@ -96,7 +97,7 @@ def openai(body: Body) -> Refusal | None:
 
 COMMON = {"model", "messages", "max_tokens", "temperature", "stop", "response_format", "stream", "n", "top_p"}
 REASONS = {"max_completion_tokens", "stream_options", "reasoning_effort"}
-KNOWN = COMMON | REASONS | {"seed", "logprobs", "top_logprobs", "user"}
+KNOWN = COMMON | REASONS | {"seed", "logprobs", "top_logprobs", "user", "tools", "tool_choice"}
 
 
 def _unknown(body: Body) -> Refusal | None:
@@ -205,8 +206,8 @@ def openrouter_openai(body: Body) -> Refusal | None:
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind("openai", openai, probabilities=True),
-        Kind("openai-reasoning", openai_reasoning, reasons=True, shows="hidden"),
+        Kind("openai", openai, probabilities=True, calls=True),
+        Kind("openai-reasoning", openai_reasoning, reasons=True, shows="hidden", calls=True),
         Kind("mistral", mistral),
         Kind("magistral", mistral, reasons=True, shows="blocks"),
         Kind("gemini", gemini, reasons=True, shows="hidden"),
@@ -341,6 +342,11 @@ class Service:
             ended = len(thought) == len(re.findall(r"\S+\s*", reasoning)) and kept
             content = f"{opening}{over}" + (f"\n</think>\n\n{''.join(kept)}" if ended else "")
         message["content"] = content
+        if self.kind.calls and body.get("tools") and kept:
+            last = body["tools"][-1]["function"]
+            given = json.dumps(_value(last["parameters"], None))
+            called = {"name": last["name"], "arguments": given}
+            message |= {"content": None, "tool_calls": [{"id": "1", "type": "function", "function": called}]}
         choice: Body = {"index": 0, "message": message, "finish_reason": "length" if cut else "stop"}
         if self.kind.probabilities and body.get("logprobs"):
             choice["logprobs"] = {"content": self._probabilities(content, body.get("top_logprobs", 0))}

@@ -151,6 +151,9 @@ class ChatClient:
                 if error.status == 403 or not left or rejections.elsewhere(said):
                     raise error.failure from None
                 guess = profile.without(left.pop(0), said.text[:200])
+            except wire.NoToolCall as error:
+                known.change(lambda now, why=str(error): now.without("tools", why))  # type: ignore[misc]
+                guess = guess and guess.without("tools")
             except wire.Empty as error:
                 more = max(FIRST_REASONING, 4 * profile.allowance(self._thinking))
                 if not error.cut or more > MOST_REASONING or self._thinking is not None:

@@ -66,7 +66,7 @@ class Profile:
         return FIRST_REASONING if self.reasons is None else self.reasoning_tokens if self.reasons else 0
 
 
-TRUSTED = Profile(probabilities=True, reasons=False)  # of a server that is ours
+TRUSTED = Profile(dropped=("tools",), probabilities=True, reasons=False)  # of a server that is ours
 _READER = TypeAdapter(Profile)
 
 

@@ -36,7 +36,7 @@ _ELSEWHERE = re.compile(
     re.I,
 )
 _WINDOW = re.compile(r"(?:context (?:length|window)|maximum context)\D{0,40}([\d,]{4,})", re.I)
-GUESSES = ("logprobs", "response_format", "seed", "stop", "temperature", "system")
+GUESSES = ("tools", "logprobs", "response_format", "seed", "stop", "temperature", "system")
 # What a sentence is about, by what of a request is untried (`profile.parts`).
 PARTS = {
     "alternatives": ("logprobs", "top_logprobs"),

@@ -41,6 +41,10 @@ class Passing(ModelFailed):
         self.seconds = seconds
 
 
+class NoToolCall(ModelFailed):
+    """A reply to a request with functions that calls none of them."""
+
+
 class Empty(ModelFailed):
     """A reply without an answer; whether it ended at its limit of tokens, and its reasoning."""
 
@@ -82,7 +86,9 @@ def body(
     if request.top_logprobs:
         most = profile.most_alternatives or request.top_logprobs
         fields |= {"logprobs": True, "top_logprobs": min(most, request.top_logprobs)}
-    if request.schema is not None and profile.json == "schema":
+    if tools := tools_of(request, profile):
+        fields |= {"tools": tools, "tool_choice": "required"}
+    elif request.schema is not None and profile.json == "schema":
         inside = without_keywords(request.schema, profile.without_keywords)
         schema = {"name": "answer", "strict": True, "schema": inside}
         fields["response_format"] = {"type": "json_schema", "json_schema": schema}
@@ -110,12 +116,36 @@ def body(
     return fields
 
 
+def tools_of(request: LLMRequest, profile: Profile) -> list[dict[str, Any]]:
+    """Return a function for each action that a schema of `action` and `input` offers; [] for other schemas,
+    and for an endpoint without functions.
+    """
+    given = (request.schema or {}).get("properties", {}) if "tools" not in profile.dropped else {}
+    if given.keys() != {"action", "input"}:
+        return []
+    inside = {"properties": {"input": given["input"]}, "required": ["input"], "additionalProperties": False}
+    functions = (
+        {"name": name, "parameters": {"type": "object", **inside}} for name in given["action"].get("enum", ())
+    )
+    return [{"type": "function", "function": one} for one in functions]
+
+
+def _called(message: dict[str, Any], words: EndpointWords) -> str:
+    """Return the first function call of a message as JSON of the schema. Raises NoToolCall without one."""
+    try:
+        function = message["tool_calls"][0]["function"]
+        given = json.loads(function["arguments"] or "{}").get("input", "")
+        return json.dumps({"action": function["name"], "input": given})
+    except (LookupError, TypeError, AttributeError, ValueError, RecursionError):
+        raise NoToolCall(str(words.failed("called no function", json.dumps(message)))) from None
+
+
 def _messages(request: LLMRequest, profile: Profile) -> list[dict[str, str]]:
     """Return the messages; a schema that the service rejects is written into them, and a rejected system role
     moves into the user's first message.
     """
     found = [{"role": message.role, "content": message.content} for message in request.messages]
-    if request.schema is not None and profile.json != "schema":
+    if request.schema is not None and profile.json != "schema" and not tools_of(request, profile):
         schema = json.dumps(request.schema, ensure_ascii=False)
         found[-1]["content"] += f"\n\nReply with JSON alone, an object of this JSON schema:\n{schema}"
     if "system" in profile.dropped and found[0]["role"] == "system" and len(found) > 1:
@@ -182,6 +212,8 @@ def read(
     if message.get("refusal"):
         raise words.failed("refused to answer", str(message["refusal"]))
     text, thought = reasoning.of_message(message, unopened=profile.unopened and finish == "length")
+    if tools_of(request, profile):
+        text = (text or "") if finish == "length" else _called(message, words)
     if text is None:
         raise words.failed(f"answered without text (finish: {finish})", json.dumps(message))
     if "stop" in profile.dropped:
