@@ -64,20 +64,23 @@ def measure(
     Raises BadInput and Unavailable if a level cannot be built, and Cancelled.
     """
     cancel, rows = cancel or threading.Event(), []
+    if style is None:  # figures are those of labelled questions
+        asked = tuple(one for one in labelled.questions if labelled.labelled(one.id))
+        labelled = replace(labelled, questions=asked)
     how: dict[str, Any] = {"begin": begin or gate(engine.settings, confirmed=False)}
     how |= {"settings": engine.settings, "progress": progress, "cancel": cancel}
     for times in (0, *noise):
-        asked, name, lacking = engine, corpus, 0
+        within, name, lacking = engine, corpus, 0
         if times:
             base, added = engine.corpus(corpus), [engine.corpus(other) for other in others]
             lacking = noisy.lacking(base, added, times)
             inside, made = noisy.build(base, added, times, embedder=engine.embedder_of(base), **how)
-            asked, name = type(engine)(inside), made.name
+            within, name = type(engine)(inside), made.name
         for harness, retriever, route, parameters in cells:
             plan = runner.Plan(name, (route,), {route: parameters}, "isolated", style)
             what = f"{harness} with {retriever}" + (f", {times} times the passages added" if times else "")
             report = partial(progress, what)
-            outcomes, whole = runner.run(asked, labelled, plan, ended=cancel.is_set, progress=report)
+            outcomes, whole = runner.run(within, labelled, plan, ended=cancel.is_set, progress=report)
             if not whole:
                 raise Cancelled("stopped by the user")
             row = {"noise": times, "generated": lacking, "harness": harness, "retriever": retriever}
