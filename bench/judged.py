@@ -25,7 +25,8 @@ from core.domain import settings
 from core.evaluation import experiment_store
 from core.evaluation.comparison import Difference
 from core.evaluation.costs import Cost
-from core.evaluation.judge.correction import Corrected, corrected
+from core.evaluation.figures import CorrectedMean
+from core.evaluation.judge.correction import corrected
 from core.evaluation.labels.draw import DISCOUNTS, FLOOR, TOP, largest_difference
 from core.evaluation.verdict import MARGIN, Option, decide
 
@@ -117,19 +118,19 @@ class Labelled:
     weights: Table  # [questions]
     judge: Table | None  # nDCG@10 by its grades [questions, routes]
 
-    def mean(self, values: Table, route: int) -> Corrected:
+    def mean(self, values: Table, route: int) -> CorrectedMean:
         """Return the estimated mean of a route."""
         by = np.zeros(len(values)) if self.judge is None else self.judge[:, route]
         return self._estimate(values[:, route], by)
 
-    def difference(self, values: Table, bounds: Table, one: int, other: int) -> Corrected:
+    def difference(self, values: Table, bounds: Table, one: int, other: int) -> CorrectedMean:
         """Return the estimated difference of two routes."""
         by = np.zeros(len(values)) if self.judge is None else self.judge[:, one] - self.judge[:, other]
         even = bool((self.weights == 1).all())
         most = 1.0 if even else float((self.weights * bounds[:, one, other]).max())
         return self._estimate(values[:, one] - values[:, other], by, most=most, paired=True)
 
-    def _estimate(self, values: Table, by: Table, **how: Any) -> Corrected:
+    def _estimate(self, values: Table, by: Table, **how: Any) -> CorrectedMean:
         every = () if self.judge is None else by
         found = corrected(values[self.ids], by[self.ids], every, self.weights[self.ids], **how)
         assert found is not None
@@ -188,7 +189,7 @@ def draws(of: Population, labels: int, auc: float, repeats: int, rng: np.random.
     }
 
 
-def _chosen(found: Mapping[tuple[int, int], Corrected], means: Sequence[float]) -> int | None:
+def _chosen(found: Mapping[tuple[int, int], CorrectedMean], means: Sequence[float]) -> int | None:
     """Return the route that ships; each costs twice as much as the one before it."""
     known: dict[tuple[str, str], Difference] = {}
     for pair, one in found.items():

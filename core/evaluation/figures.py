@@ -65,9 +65,14 @@ class CorrectedMean(BaseModel):
 
     mean: FiniteNumber
     ci95: tuple[FiniteNumber, FiniteNumber]
-    # questions that people labelled, and how many labels alone would give so narrow an interval
+    # questions that people labelled, and how many, evenly drawn, would give so narrow an interval without a
+    # judge
     labels: Count
     equal_to: Count
+    # how far the judge's grades count, from 0 (not at all) to 1
+    weight: FiniteNumber = 0.0
+    # standard deviation by people's labels; None below two
+    sd: FiniteNumber | None = None
 
 
 class CorrectedPair(CorrectedMean):
@@ -75,8 +80,6 @@ class CorrectedPair(CorrectedMean):
 
     route: str
     other: str
-    # standard deviation of the differences by people's labels; None below two
-    sd: FiniteNumber | None = None
 
     @property
     def difference(self) -> Difference:

@@ -14,7 +14,7 @@ from core.evaluation.labels import desk as desks
 from core.evaluation.labels import exchange
 from core.evaluation.labels import final as listing
 from core.evaluation.labels.desk import Desk
-from core.evaluation.labels.final import Counts, Line, final, tie
+from core.evaluation.labels.final import Line, final, tie
 from ui.app import opening, outcome, say, state
 from ui.app.choice import choice
 from ui.app.markup import md
@@ -33,7 +33,7 @@ ORIGINS = {
     "one grade": "by one person",
     "all agree": "by several people who agree",
     "adjudicated": "adjudicated",
-    "median": "by the lower median of different grades",
+    listing.MEDIAN: "by the lower median of different grades",
 }
 CHANGED = {  # by the first word of a line's state
     "carried": "labels moved to the passages that now contain their text",
@@ -49,13 +49,13 @@ def draw(desk: Desk) -> None:
     labels, settings = state.store(), state.engine().settings
     fingerprint = current_fingerprint(desk.set.corpus, settings=settings)
     version = (str(labels.path), *desks.version(labels, desk.set.name), fingerprint)
-    found, counts, lacking = _lines(desk, version)
+    found, lacking = _lines(desk, version)
     if lacking:
         say.warning(f"The labels could not be checked against the corpus: {on_page(lacking)}")
     if not found:
         st.caption("No passages yet. Find some under Pool, or import labels below.")
     else:
-        st.markdown(md(_in_words(counts, desk)))
+        st.markdown(md(_in_words(found, desk)))
         kinds = Counter(one.now.split(" ")[0] for one in found if one.now)
         effects = [f"{kinds[kind]:,} {what}" for kind, what in CHANGED.items() if kinds[kind]]
         if effects:
@@ -65,21 +65,21 @@ def draw(desk: Desk) -> None:
     _in(desk)
 
 
-def _in_words(counts: Counts, desk: Desk) -> str:
+def _in_words(found: list[Line], desk: Desk) -> str:
     """Describe the number of labels by origin."""
-    left, least = counts.how.get("unjudged", 0), desk.set.relevant_from
-    kinds = [f", {counts.how[how]:,} {origin}" for how, origin in ORIGINS.items() if counts.how.get(how)]
-    text = f"{counts.passages - left:,} of {counts.passages:,} passages have a label{''.join(kinds)}."
-    rest = {
-        f" Judged questions without a passage of grade {least} or more: {counts.without}.": counts.without,
-        f" Questions without a judgement: {counts.unasked}.": counts.unasked,
-    }
-    return text + "".join(line for line, some in rest.items() if some)
+    graded = [(one.question, one.grade) for one in found if one.grade is not None]
+    judged, relevant = ({id for id, grade in graded if grade >= at} for at in (0, desk.set.relevant_from))
+    how, left = Counter(one.how for one in found), len(desk.questions) - len(judged)
+    kinds = [f", {how[name]:,} {origin}" for name, origin in ORIGINS.items() if how[name]]
+    text = f"{len(graded):,} of {len(found):,} passages have a label{''.join(kinds)}."
+    if without := len(judged - relevant):
+        text += f" Judged questions without a passage of grade {desk.set.relevant_from} or more: {without}."
+    return text + (f" Questions without a judgement: {left}." if left else "")
 
 
 @st.cache_resource(max_entries=4, show_spinner="Matching the labels to the corpus")
-def _lines(_desk: Desk, version: tuple[Any, ...]) -> tuple[list[Line], Counts, str]:  # noqa: ARG001
-    """Return the lines, their counts, and why the corpus is unavailable ("" if it is available)."""
+def _lines(_desk: Desk, version: tuple[Any, ...]) -> tuple[list[Line], str]:  # noqa: ARG001
+    """Return the lines, and why the corpus is unavailable ("" if it is available)."""
     finals = final(_desk)
     tied, corpus, lacking = None, None, ""
     try:
@@ -87,7 +87,7 @@ def _lines(_desk: Desk, version: tuple[Any, ...]) -> tuple[list[Line], Counts, s
         tied = tie(_desk, finals, corpus)
     except RouteScopeError as error:
         lacking = str(error)
-    return listing.lines(_desk, finals, tied, corpus), listing.counts(_desk, finals), lacking
+    return listing.lines(_desk, finals, tied, corpus), lacking
 
 
 def _table(found: list[Line]) -> None:

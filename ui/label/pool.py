@@ -10,7 +10,7 @@ from core.evaluation import experiment_store
 from core.evaluation.finding import count
 from core.evaluation.labels import pool
 from core.evaluation.labels.desk import Desk
-from core.evaluation.labels.pool import Coverage, Pooling, coverage
+from core.evaluation.labels.pool import Pooling, shares
 from core.routes.registry import routes
 from ui.app import account, corpora, outcome, say, state
 from ui.app.evaluated import reopened
@@ -30,7 +30,7 @@ def draw(desk: Desk) -> None:
     """Draw the contents of the pool, and the controls to fill it."""
     outcome.draw(PLACE)
     if any(desk.pool.values()):
-        _held(coverage(desk))
+        _held(desk)
     else:
         st.subheader("No passages to judge yet", anchor=False)
         st.caption("Collect the top results of several routes, to judge them all fairly.", help=term("pool"))
@@ -46,16 +46,14 @@ def draw(desk: Desk) -> None:
         _found_before(desk)
 
 
-def _held(found: Coverage) -> None:
-    spread = f"{found.least} to {found.most}, median {found.middle:g}"
-    by = f"{found.several:,} by more than one of {count(len(found.shares), 'routes')}"
-    text = f"{found.passages:,} passages to judge: {spread} per question; {by}."
-    text += f" Questions without any: {found.empty}." if found.empty else ""
-    text += f" Imported with labels, found by no route: {found.unnamed:,}." if found.unnamed else ""
+def _held(desk: Desk) -> None:
+    sizes = [len(desk.pool.get(question.id, {})) for question in desk.questions]
+    text = f"{sum(sizes):,} passages to judge."
+    text += f" Questions without any: {sizes.count(0)}." if 0 in sizes else ""
     st.markdown(md(text), help=term("pool"))
     rows = [
         {"Route": title(one.route), "Found": one.found, "Only by this route": one.alone}
-        for one in found.shares
+        for one in shares(desk)
     ]
     if rows:
         about = "How many passages of the pool each route found, and how many no other route found"

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from math import sqrt
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from core.analysis.metrics import HEADLINE, by_question
 from core.evaluation.dataset import LabelledSet
+from core.evaluation.figures import CorrectedMean
 from core.evaluation.finding import count
 from core.evaluation.labels.draw import Sample, largest_difference, sample
 from core.evaluation.outcome import Outcomes
@@ -80,13 +81,13 @@ def with_corrected(
     for route, one in views.items():
         if (mean := _mean(drawn, one)) is None:
             continue
-        rows[route] = {**rows[route], "corrected": {**asdict(mean), "metric": HEADLINE}}
+        rows[route] = {**rows[route], "corrected": {**mean.model_dump(), "metric": HEADLINE}}
         for other in (name for name in routes if name != route):
             found = _difference(drawn, one, views[other], labelled)
             if found is not None and other == figures["baseline"]:
-                rows[route]["corrected"]["vs_baseline"] = asdict(found)
+                rows[route]["corrected"]["vs_baseline"] = found.model_dump()
             if found is not None and (judge or drawn.drawn):
-                pairs.append({"route": route, "other": other, **asdict(found)})
+                pairs.append({"route": route, "other": other, **found.model_dump()})
     empty = sum(labelled.touched(id) and not labelled.labelled(id) for id in outcomes)
     told = {
         "metric": HEADLINE,
@@ -133,14 +134,14 @@ class _View:
         )
 
 
-def _mean(drawn: Sample, one: _View) -> Corrected | None:
+def _mean(drawn: Sample, one: _View) -> CorrectedMean | None:
     ids = [id for id in drawn.labelled if id in one.people]
     every = [one.judge[id] for id in drawn.every if id in one.judge] if one.judged else []
     weights = [drawn.weights[id] for id in ids]
     return corrected([one.people[id] for id in ids], [one.judge[id] for id in ids], every, weights)
 
 
-def _difference(drawn: Sample, one: _View, other: _View, labelled: LabelledSet) -> Corrected | None:
+def _difference(drawn: Sample, one: _View, other: _View, labelled: LabelledSet) -> CorrectedMean | None:
     """Return the corrected difference of two routes. A drawn question for which people found nothing relevant
     counts as no difference.
     """
@@ -202,22 +203,6 @@ def _remarks(told: Mapping[str, Any], filled: Filled | None, unused: str, late: 
     return said
 
 
-@dataclass(frozen=True, slots=True)
-class Corrected:
-    """An estimate for all questions, of which people labelled some."""
-
-    mean: float
-    ci95: Interval
-    # questions that people labelled
-    labels: int
-    # labelled questions, evenly drawn, that would give an interval this narrow without a judge
-    equal_to: int
-    # how far the judge's grades count, from 0 (not at all) to 1
-    weight: float
-    # standard deviation by people's labels; None below two
-    sd: float | None
-
-
 def corrected(
     people: Sequence[float],
     judge: Sequence[float],
@@ -226,7 +211,7 @@ def corrected(
     *,
     most: float = 1.0,
     paired: bool = False,
-) -> Corrected | None:
+) -> CorrectedMean | None:
     """Estimate a mean over all questions; None without a labelled one.
 
     `people` and `judge` are a metric of the labelled questions, by people's labels and by the judge's grades;
@@ -279,4 +264,4 @@ def corrected(
         True,
         key=lambda m: centre_and_half(m, average, sd or 0.0, -1.0 if paired else 0.0)[1] <= half + ROUNDING,
     )
-    return Corrected(mean, ends, n, n + further, weight, sd)
+    return CorrectedMean(mean=mean, ci95=ends, labels=n, equal_to=n + further, weight=weight, sd=sd)

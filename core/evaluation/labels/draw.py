@@ -19,6 +19,7 @@ from core.domain import people
 from core.domain.errors import BadInput
 from core.evaluation.dataset import UNDECIDED, Drawn, LabelledSet
 from core.evaluation.labels import desk as desks
+from core.evaluation.labels.route_map import rankings
 from core.store import Store
 from core.store.labels import LabelStore
 
@@ -48,7 +49,8 @@ def draw(store: Store, name: str, routes: Collection[str] = (), seed: int = 1) -
     """
     people.require("edit")
     desk = desks.load(store, name)
-    found = {route for by in desk.pool.values() for one in by.values() for route, _ in one.found}
+    ranked = rankings(desk)
+    found = {route for by in ranked.values() for route in by}
     chosen = [route for route in (routes or sorted(found)) if route in found]
     if len(chosen) < 2:
         raise BadInput(f"the pool of {name} holds passages of {len(chosen)} routes to compare; it takes two")
@@ -58,10 +60,7 @@ def draw(store: Store, name: str, routes: Collection[str] = (), seed: int = 1) -
     for question in desk.questions:
         if question.answerable is False or question.mode in UNDECIDED:
             continue
-        ranks = [(id, dict(one.found)) for id, one in desk.pool[question.id].items()]
-        lists = [
-            [id for _, id in sorted((at[route], id) for id, at in ranks if route in at)] for route in chosen
-        ]
+        lists = [ranked.get(question.id, {}).get(route, ()) for route in chosen]
         size = max(FLOOR, *(largest_difference(*both) for both in combinations(lists, 2)))
         fresh.append(replace(question, drawn=Drawn(size, size / random.uniform(1e-9, 1))))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -229,18 +229,6 @@ class Line:
     now: str
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """`passages` in the pool; `how` each label came about; `without`: questions in which no passage is
-    relevant by what is judged; `unasked`: those in which nothing is judged.
-    """
-
-    passages: int
-    how: Mapping[str, int]
-    without: int
-    unasked: int
-
-
 def lines(
     desk: Desk, finals: Mapping[Pair, Final], tied: Tied | None, corpus: Corpus | None = None
 ) -> list[Line]:
@@ -274,18 +262,6 @@ def lines(
                 )
             )
     return found
-
-
-def counts(desk: Desk, finals: Mapping[Pair, Final]) -> Counts:
-    """Return how many labels there are, by origin."""
-    graded = [(one.question, one.grade) for one in finals.values() if one.grade is not None]
-    judged, relevant = ({q for q, grade in graded if grade >= least} for least in (0, desk.set.relevant_from))
-    return Counts(
-        len(finals),
-        Counter(one.how for one in finals.values()),
-        len(judged - relevant),
-        len(desk.questions) - len(judged),
-    )
 
 
 def _now(pair: Pair, tied: Tied, corpus: Corpus | None) -> str:

@@ -14,7 +14,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
@@ -296,44 +295,15 @@ class Share:
     alone: int
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """`passages` in all; `least`, `middle` (median) and `most` of the questions that have some; `empty`
-    questions have none. `several`: passages that two routes or more found; `unnamed`: found by no route.
-    """
-
-    passages: int
-    least: int
-    middle: float
-    most: int
-    empty: int
-    several: int
-    unnamed: int
-    shares: tuple[Share, ...]
-
-
-def coverage(desk: Desk) -> Coverage:
-    """Return what the pool of a set holds; routes by what they found, the most first."""
-    counts = [len(desk.pool.get(question.id, {})) for question in desk.questions]
-    some = [count for count in counts if count]
+def shares(desk: Desk) -> tuple[Share, ...]:
+    """Return the share of each route in the pool of a set, the largest first."""
     finders = [
-        sorted({route for route, _ in one.found})
-        for passages in desk.pool.values()
-        for one in passages.values()
+        {route for route, _ in one.found} for passages in desk.pool.values() for one in passages.values()
     ]
     found = Counter(route for routes in finders for route in routes)
-    alone = Counter(routes[0] for routes in finders if len(routes) == 1)
+    alone = Counter(route for routes in finders if len(routes) == 1 for route in routes)
     ordered = sorted(found, key=lambda route: (-found[route], route))
-    return Coverage(
-        sum(counts),
-        min(some, default=0),
-        float(median(some)) if some else 0.0,
-        max(some, default=0),
-        counts.count(0),
-        sum(len(routes) > 1 for routes in finders),
-        finders.count([]),
-        tuple(Share(route, found[route], alone[route]) for route in ordered),
-    )
+    return tuple(Share(route, found[route], alone[route]) for route in ordered)
 
 
 NEWEST = 1000  # runs that are looked through for questions

@@ -1,4 +1,4 @@
-"""What the Label page is made of: where to go next, catching up, coverage, bands, lines, origins."""
+"""What the Label page is made of: where to go next, catching up, shares, bands, lines, origins."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from core.evaluation.labels import pool
 from core.evaluation.labels.desk import caught_up
 from core.evaluation.labels.final import Tied, final, landis_koch
 from core.evaluation.labels.label_next import onward
-from core.evaluation.labels.pool import Share, coverage
+from core.evaluation.labels.pool import Share, shares
 from core.store.labels import Judgement, Pooled
 from tests.runs import make_run
 
@@ -78,15 +78,9 @@ def test_a_desk_that_catches_up_is_the_desk_read_anew(store):
     assert caught_up(store, once) == caught_up(store, before) == desks.load(store, "one")
 
 
-def test_coverage_counts_passages_and_what_a_route_found_alone(store):
+def test_the_share_of_a_route_counts_what_it_found_alone(store):
     filled(store)
-    found = coverage(desks.load(store, "one"))
-    assert (found.passages, found.least, found.middle, found.most) == (4, 1, 2.0, 3)
-    assert (found.empty, found.several, found.unnamed) == (1, 1, 1)
-    assert found.shares == (Share("x", 2, 1), Share("y", 2, 1))
-    desks.create(store, "empty", "tiny", [Question("a", Query("A?"))])
-    found = coverage(desks.load(store, "empty"))
-    assert (found.passages, found.least, found.middle, found.most, found.empty) == (0, 0, 0.0, 0, 1)
+    assert shares(desks.load(store, "one")) == (Share("x", 2, 1), Share("y", 2, 1))
 
 
 def test_bands_are_those_of_the_paper():
@@ -122,10 +116,6 @@ def test_lines_say_who_said_what_and_what_became_of_it(store):
     moved = replace(tied, moved=[("a", "p2")])
     assert listing.lines(desk, finals, moved)[0].now == "carried over by its place to n1, n2"
     assert all(one.now == "" for one in listing.lines(desk, finals, None))
-    counts = listing.counts(desk, finals)
-    assert counts.passages == 4
-    assert dict(counts.how) == {"adjudicated": 1, "one grade": 2, "unjudged": 1}
-    assert (counts.without, counts.unasked) == (1, 1)
 
 
 def test_questions_of_sessions_come_once_each_with_their_conversation(store):

@@ -1,15 +1,8 @@
 """Agreement of annotators, against a table worked by hand and scikit-learn; and the order of judging."""
 
-import random
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.stats import bootstrap
-from sklearn.metrics import cohen_kappa_score
 
 from core.domain.types import Passage, Query
-from core.evaluation import statistics
 from core.evaluation.dataset import Question
 from core.evaluation.labels import final, label_next
 from core.evaluation.labels.desk import Desk
@@ -53,48 +46,6 @@ def test_kappa_equals_the_table_worked_by_hand():
     for weight, value in ((1, found.linear), (2, found.quadratic)):
         chance = sum(rows[i] * columns[j] * abs(i - j) ** weight for i in range(4) for j in range(4)) / 2500
         assert value == pytest.approx(1 - (14 / 50) / chance)
-
-
-@pytest.mark.slow
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30))
-def test_kappa_equals_scikit_learns_where_it_is_defined(pairs):
-    first = {("q", str(n)): i for n, (i, _) in enumerate(pairs)} | {("q", "only Ann"): 3}
-    second = {("q", str(n)): j for n, (_, j) in enumerate(pairs)} | {("q", "only Bob"): 0}
-    found = final.agree("Ann", first, "Bob", second)
-    ours = (found.kappa, found.linear, found.quadratic)
-    assert found.n == len(pairs)
-    if len({grade for pair in pairs for grade in pair}) == 1:
-        assert ours == (None, None, None)
-        assert found.why.startswith("both gave grade")
-        return
-    mine, theirs = zip(*pairs, strict=True)
-    # all four grades, also those that nobody gave: else 1 and 3 would be neighbours without a 2
-    expected = [
-        cohen_kappa_score(mine, theirs, labels=[0, 1, 2, 3], weights=weights)
-        for weights in (None, "linear", "quadratic")
-    ]
-    assert ours == pytest.approx(tuple(expected))
-
-
-@pytest.mark.slow
-def test_the_interval_of_kappa_is_that_of_scikit_learns_kappa_over_drawn_questions(monkeypatch):
-    monkeypatch.setattr(statistics, "RESAMPLES", 300)
-    drawn = random.Random(3)
-    both = [
-        (str(n), g := drawn.randrange(4), g if drawn.random() < 0.7 else drawn.randrange(4))
-        for n in range(40)
-    ]
-    both += [(str(n), 2, 2) for n in range(0, 40, 3)]  # a question with two passages is drawn with both
-    of = [[one for one in both if one[0] == str(n)] for n in range(40)]
-
-    def kappa(places):
-        _, mine, theirs = zip(*(one for place in places for one in of[place]), strict=True)
-        return cohen_kappa_score(mine, theirs)
-
-    expected = bootstrap(
-        (range(40),), kappa, vectorized=False, n_resamples=300, method="percentile", rng=statistics.SEED
-    ).confidence_interval
-    assert final.interval.__wrapped__(tuple(both)) == pytest.approx(tuple(expected))
 
 
 @pytest.mark.filterwarnings("ignore:The BCa confidence interval")

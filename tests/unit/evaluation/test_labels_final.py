@@ -171,17 +171,13 @@ def test_a_split_keeps_its_questions_and_without_any_split_all_are_of_test(store
     assert ([q.id for q in found.questions], found.qrels) == (["q1"], {"q1": {ids[0]: 3}})
     with pytest.raises(BadInput, match="no questions of split 'test'; there are: dev, none, all"):
         labelled_set(store, "set", Cut(30), split="test")
-
-
-def test_without_any_split_every_question_is_of_the_split_test(store):
-    desks.create(store, "set", "tiny", [Question(f"q{n}", Query(f"Why {n}?")) for n in (1, 2)])
+    desks.create(store, "whole", "tiny", [Question(f"q{n}", Query(f"Why {n}?")) for n in (1, 2)])
     passage = next(iter(Cut(30).all.values()))
-    desks.add_to_pool(store, "set", {"q1": [Pooled(passage)]})
-    desks.judge(store, "set", Judgement("q1", passage.id, "Ann", "person", "grade", 3))
-    found, _ = labelled_set(store, "set", Cut(30), split="test")
-    assert [q.id for q in found.questions] == ["q1", "q2"]
+    desks.add_to_pool(store, "whole", {"q1": [Pooled(passage)]})
+    desks.judge(store, "whole", Judgement("q1", passage.id, "Ann", "person", "grade", 3))
+    assert [q.id for q in labelled_set(store, "whole", Cut(30), split="test")[0].questions] == ["q1", "q2"]
     with pytest.raises(BadInput, match="no questions of split 'dev'; there are: none, all"):
-        labelled_set(store, "set", Cut(30), split="dev")
+        labelled_set(store, "whole", Cut(30), split="dev")
 
 
 def test_a_set_without_grades_is_nothing_to_measure_with(store):
