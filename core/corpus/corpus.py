@@ -346,8 +346,7 @@ class Corpus:
             graph = self.folder / manifest.GRAPH if self.folder and self.info.vector_index == "hnsw" else None
             return FaissIndex(cast("Matrix", self._vectors), graph)  # others come with theirs
 
-        found: FaissIndex = self._made.get("nearest", load)
-        return found
+        return self._made.get("nearest", load)
 
     def _fits(self, vectors: Matrix | Vector) -> None:
         if vectors.shape[-1] != self.info.dim:

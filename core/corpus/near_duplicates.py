@@ -85,8 +85,7 @@ class Near:
 
     def _crosses(self, places: Rows) -> NDArray[np.bool_]:
         one, two = self.documents[self.pairs[places]].reshape(-1, 2).T
-        crosses: NDArray[np.bool_] = one != two
-        return crosses
+        return one != two
 
 
 def refused(by: By, size: int, graph: bool) -> str | None:

@@ -385,5 +385,4 @@ class _Lookup:
         known = [n for word in text.known if (n := self._number.get(word)) is not None]
         shared = np.bincount(self._having[known].indices, minlength=len(self._sizes))
         least = np.maximum(1, LEAST * np.minimum(self._sizes, len(text.known)) - 1e-9)
-        found: list[int] = np.flatnonzero(shared >= least).tolist()
-        return found
+        return np.flatnonzero(shared >= least).tolist()

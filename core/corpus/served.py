@@ -185,8 +185,7 @@ class ServedPassages(Stored):
 
     def _fetch(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
         made = self._statement(statement)
-        found: list[Any] = self._server.read(lambda c: c.execute(made, values).fetchall())
-        return found
+        return self._server.read(lambda c: c.execute(made, values).fetchall())
 
     def _statement(self, text: str) -> Composable:
         table = self._table
@@ -362,11 +361,10 @@ def activate(connection: Connection, corpus: str, fingerprint: str, info: Mappin
 
 def table_size(connection: Connection, tables: IndexTables) -> int:
     """Return the bytes on the server, indexes included."""
-    found: int = connection.execute(
+    return connection.execute(
         "SELECT coalesce(sum(pg_total_relation_size(c)), 0)::bigint FROM unnest(%s::regclass[]) AS c",
         ([f"{SCHEMA}.{tables.passages}", f"{SCHEMA}.{tables.documents}"],),
     ).fetchone()[0]
-    return found
 
 
 def _json(meta: Mapping[str, str]) -> bytes:

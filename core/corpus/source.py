@@ -108,8 +108,7 @@ class Source:
 
     def record(self) -> dict[str, Any]:
         """Return the stored record, so that the corpus can be refreshed without naming its source again."""
-        found: dict[str, Any] = _SOURCE.dump_python(self, mode="json")
-        return found
+        return _SOURCE.dump_python(self, mode="json")
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,8 +39,7 @@ class Means(BaseModel):
 
     def mean(self, metric: str) -> float | None:
         """Return the mean of a metric, or None if no question has a value."""
-        found: float | None = (self.model_extra or {}).get(metric)
-        return found
+        return (self.model_extra or {}).get(metric)
 
     def ends(self, metric: str) -> tuple[float, float] | None:
         """Return the 95% interval of that mean."""

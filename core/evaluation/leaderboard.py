@@ -57,8 +57,7 @@ def difference(row: Mapping[str, Any], metric: str) -> Mapping[str, Any] | None:
     """Return what its difference from the baseline shows, or None if there is nothing to compare."""
     for of in (row, row.get("answers", {})):
         if metric in of.get("vs_baseline", {}):
-            found: Mapping[str, Any] = of["vs_baseline"][metric]
-            return found
+            return of["vs_baseline"][metric]
     return None
 
 

@@ -112,8 +112,7 @@ class Lines(ABC, Generic[T]):
     @classmethod
     def read(cls, line: Mapping[str, Any], ids: Ids) -> T:
         """Return what `add` wrote."""
-        found: T = cls.adapter.validate_python(line[cls.key] if cls.key else line, context=ids)
-        return found
+        return cls.adapter.validate_python(line[cls.key] if cls.key else line, context=ids)
 
     @classmethod
     def saved(cls, folder: Path) -> dict[str, T]:

@@ -153,8 +153,7 @@ class Spec:
 
     def document(self) -> dict[str, Any]:
         """Return the spec as JSON values."""
-        document: dict[str, Any] = to_jsonable_python(self)
-        return document
+        return to_jsonable_python(self)
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Spec:

@@ -110,8 +110,7 @@ class Verdict:
 
     def document(self) -> dict[str, Any]:
         """Return the verdict as JSON values, equal to what reading them back gives."""
-        found: dict[str, Any] = to_jsonable_python(self)
-        return found
+        return to_jsonable_python(self)
 
 
 @dataclass(frozen=True, slots=True)

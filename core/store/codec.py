@@ -83,8 +83,7 @@ def from_document(document: Any) -> Run:
     if not isinstance(results, list):
         raise BadInput("results is not a list")
     whole = {"query": query, "results": [_result(one, passages, rankings) for one in results]}
-    run: Run = _read(Run, {**given, **whole, "passages": passages}, "run")
-    return run
+    return _read(Run, {**given, **whole, "passages": passages}, "run")
 
 
 def _result(document: Any, passages: Mapping[str, Passage], rankings: tuple[Scored, ...]) -> dict[str, Any]:

@@ -64,8 +64,7 @@ def to_protobuf(document: Mapping[str, Any]) -> bytes:
             }
         return [encoded(item) for item in value] if isinstance(value, list) else value
 
-    request: bytes = ParseDict(encoded(document), ExportTraceServiceRequest()).SerializeToString()
-    return request
+    return ParseDict(encoded(document), ExportTraceServiceRequest()).SerializeToString()
 
 
 def from_protobuf(data: bytes) -> dict[str, Any]:

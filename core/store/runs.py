@@ -276,13 +276,12 @@ def result_document(row: sqlite3.Row) -> dict[str, Any]:
     """Convert a result's row to the document of `core.store.codec`; a read-only file may lack newer
     columns.
     """
-    document: dict[str, Any] = (
+    return (
         parsed(row[RECORDED])
         | {column: text(row[column]) for column in KNOWN}
         | {column: parsed(row[column]) for column in JSON_COLUMNS}
         | {column: float(row[column]) for column in REAL_COLUMNS}
     )
-    return document
 
 
 def _passage_row(passage: Passage) -> tuple[Any, ...]:

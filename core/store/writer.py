@@ -71,8 +71,7 @@ class StoreWriter:
         with self._changed:
             self._orders.append(order)
             self._wake()
-        result: T = order.future.result()
-        return result
+        return order.future.result()
 
     def waiting(self, run_id: str) -> Run | None:
         """Return the queued run, or None."""

@@ -194,8 +194,7 @@ def _held() -> dict[str, int]:
 
 
 def _uploads() -> Mapping[str, Any]:
-    found: Mapping[str, Any] = runtime.get_instance().uploaded_file_mgr.file_storage  # type: ignore[attr-defined]
-    return found
+    return runtime.get_instance().uploaded_file_mgr.file_storage  # type: ignore[attr-defined]
 
 
 def free_uploads() -> None:

@@ -51,8 +51,7 @@ def render(template: str, **values: Any) -> Markup:
 def fragment(name: str, *values: Any) -> Markup:
     """Return the macro `name`, "template.macro", of ui/templates called with `values`, which are escaped."""
     template, _, macro = name.partition(".")
-    made: Markup = getattr(_environment().get_template(f"{template}.html").module, macro)(*values)
-    return made
+    return getattr(_environment().get_template(f"{template}.html").module, macro)(*values)
 
 
 @cache

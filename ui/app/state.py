@@ -88,8 +88,7 @@ def said() -> list[dict[str, str]]:
     rows = [{**row, **edited.get(n, {})} for n, row in enumerate(st.session_state[TURNS]) if n not in gone]
     rows += changes.get("added_rows", [])
     st.session_state[SAID] = [row for row in rows if str(row.get("text") or "").strip()]
-    kept: list[dict[str, str]] = st.session_state[SAID]
-    return kept
+    return st.session_state[SAID]
 
 
 def history() -> tuple[Turn, ...]:

@@ -37,8 +37,7 @@ def select(
     if st.session_state.get(key) not in names:
         st.session_state[key] = usual if usual in names else names[0]
     given = {"persist_state": "session", "width": 220, "format_func": options.__getitem__, **widget}
-    chosen: T = place.selectbox(label, names, key=key, **given)
-    return chosen
+    return place.selectbox(label, names, key=key, **given)
 
 
 def how(spec: Spec, corpus: str) -> Spec:

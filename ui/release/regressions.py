@@ -64,8 +64,7 @@ def _sets(measured: Measured) -> list[Desk]:
     own = [one.name for one in desks.sets(store) if one.corpus == corpus]
     versions = tuple(desks.version(store, name) for name in own)
     key = ("reported", str(store.path), corpus, versions)
-    found: list[Desk] = remember(key, lambda: run_labels.complaint_sets(store, corpus))
-    return found
+    return remember(key, lambda: run_labels.complaint_sets(store, corpus))
 
 
 def _checked(desk: Desk, route: str) -> tuple[Evaluation, Regressions] | None:
@@ -80,10 +79,7 @@ def _checked(desk: Desk, route: str) -> tuple[Evaluation, Regressions] | None:
         evaluation = newest(settings, name, route)
         return (evaluation, of_evaluation(evaluation, route)) if evaluation is not None else None
 
-    found: tuple[Evaluation, Regressions] | None = remember(
-        ("regressions", name, route, str(settings.home), stamps), check
-    )
-    return found
+    return remember(("regressions", name, route, str(settings.home), stamps), check)
 
 
 def _table(desk: Desk, evaluation: Evaluation, found: Regressions) -> None:

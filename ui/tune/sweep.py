@@ -93,12 +93,11 @@ def _rankings(evaluation: Evaluation, route: str, parameters: tuple[str, ...]) -
         return results(evaluation, route, labelled)
 
     known: dict[str, RouteResult] = evaluated.once(evaluation, "steps of", route, compute=loaded)
-    made: Rankings = evaluated.once(
+    return evaluated.once(
         evaluation,
         *("rankings", route, parameters),
         compute=lambda: Rankings(subject(evaluation, route, parameters, loaded=known)),
     )
-    return made
 
 
 def _measure(rankings: Rankings, points: tuple[Point, ...], metric: str) -> None:

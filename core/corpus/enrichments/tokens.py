@@ -160,8 +160,7 @@ class StoredTokens:
 
     def full(self, row: int) -> NDArray[np.float16]:
         """Return the vectors of a passage, shape (tokens, dim), where they are stored in full."""
-        found: NDArray[np.float16] = self._vectors[self._of(row)]
-        return found
+        return self._vectors[self._of(row)]
 
     def length(self, row: int) -> int:
         """Count the vectors of a passage."""

@@ -203,8 +203,7 @@ class Contest:
         height, graded = self.discounts.mean(axis=1), grades >= 0
         near = np.exp(-(((height[:, None] - height[graded][None]) / BANDWIDTH) ** 2) / 2)
         assumed = np.clip(0.6 * height, 0.01, 0.6)
-        found: Floats = (PRIOR * assumed + near @ (grades[graded] > 0)) / (PRIOR + near.sum(axis=1))
-        return found
+        return (PRIOR * assumed + near @ (grades[graded] > 0)) / (PRIOR + near.sum(axis=1))
 
 
 def contest(desk: Desk) -> Contest:

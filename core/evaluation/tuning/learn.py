@@ -49,8 +49,7 @@ class Regression:
 
     def scores(self, x: Numbers) -> Numbers:
         """Return the decision function without its intercept, which no order depends on; shape (n,)."""
-        found: Numbers = x @ self.weights
-        return found
+        return x @ self.weights
 
 
 def refusal(questions: int, relevant: int, lists: int) -> str | None:
@@ -280,8 +279,7 @@ def _shares(relevant: Any, of: Any) -> Numbers:
     bad = all_ - good
     usable = (good > 0) & (bad > 0)
     per = np.where(relevant, 0.5 / np.maximum(good, 1)[of], 0.5 / np.maximum(bad, 1)[of]) * usable[of]
-    found: Numbers = per * len(of) / max(per.sum(), 1e-12)
-    return found
+    return per * len(of) / max(per.sum(), 1e-12)
 
 
 BASIC = ("bm25", "dense")  # always searched: the fusions that are compared with fuse these
