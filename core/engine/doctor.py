@@ -40,7 +40,7 @@ CLOCKS_S = 60.0  # seconds that two clocks may differ
 LEAST_DISK = 2 * 1024**3
 LEAST_FREE = 64 * 1024**2  # bytes of the sessions' file that are worth giving back
 FILE = "routescope.sqlite"
-FOLDERS = ("cache", "enrichments", "evaluations", "indexes", "learned", "uploads")
+FOLDERS = ("cache", "enrichments", "evaluations", "indexes", "learned", "traffic", "uploads")
 REACH = "check ROUTESCOPE_LLM_BASE_URL, ROUTESCOPE_LLM and the key"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 

@@ -26,17 +26,6 @@ def found(engine, *questions, qrels=None, routes=("bm25", "dense")):
     return gaps.find(engine, corpus, asked, routes, labelled(people(corpus)))
 
 
-def test_a_question_about_nothing_in_the_documents_is_a_gap_and_one_about_them_is_answered(engine):
-    told = found(
-        engine,
-        Question("in", Query("On which day is parcel number 7 sent?")),
-        Question("out", Query("Why do volcanoes erupt beneath oceans?")),
-    )
-    assert (told["answered"], [one["id"] for one in told["gaps"]]) == (1, ["out"])
-    assert told["test"]["source"] == "labelled questions"
-    assert told["clusters"][0]["advice"].startswith("write a document about ")
-
-
 def test_labels_decide_before_the_test(engine):
     corpus = engine.corpus("tiny")
     ids = [passage.id for _, passage, _ in corpus.everything()]
@@ -80,14 +69,20 @@ def test_without_labels_sentences_of_the_corpus_calibrate_the_test(tmp_path):
         gaps.find(small, small.corpus("tiny"), LabelledSet("asked", (), {}), ["bm25"])
 
 
-def test_the_command_prints_json(engine, monkeypatch, tmp_path, capsys):
+def test_a_question_about_nothing_in_the_documents_is_a_gap_and_one_about_them_is_answered(
+    engine, monkeypatch, tmp_path, capsys
+):
     asked_by_commands(monkeypatch, engine)
     corpus = engine.corpus("tiny")
     monkeypatch.setattr(access, "own_questions", lambda *_: labelled(people(corpus)))
-    file = tmp_path / "asked.jsonl"
-    file.write_text(json.dumps({"id": "a", "text": "Why do volcanoes erupt?"}) + "\n")
-    assert main(["gaps", "tiny", "--questions", str(file), "--routes", "bm25", "--json"]) == 0
+    asked = {"in": "On which day is parcel number 7 sent?", "out": "Why do volcanoes erupt beneath oceans?"}
+    lines = [json.dumps({"id": id, "text": text}) for id, text in asked.items()]
+    (tmp_path / "asked.jsonl").write_text("\n".join(lines))
+    line = ["gaps", "tiny", "--questions", str(tmp_path / "asked.jsonl"), "--routes", "bm25,dense"]
+    assert main([*line, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert [one["id"] for one in told["gaps"]] == ["a"]
-    assert main(["gaps", "tiny", "--questions", str(file), "--routes", "bm25"]) == 0
+    assert (told["answered"], [one["id"] for one in told["gaps"]]) == (1, ["out"])
+    assert told["test"]["source"] == "labelled questions"
+    assert told["clusters"][0]["advice"].startswith("write a document about ")
+    assert main(line) == 0
     assert "write a document about" in capsys.readouterr().out

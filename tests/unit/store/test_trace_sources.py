@@ -342,12 +342,14 @@ def test_what_was_cut_keeps_its_whole_entries():
 def test_what_else_a_trace_of_langfuse_says():
     """Its session, a model's tokens, and what it returned if it has no observations."""
     export = langfuse(PAIR, "RETRIEVER", sessionId="s1")
+    export["observations"][0]["output"] = {"context": PAIR, "answer": ANSWER}
     call = {**export["observations"][1], "id": "c", "type": "GENERATION", "output": ANSWER}
     call |= {"model": "m", "usageDetails": {"input": 5, "output": 2}}
     event = {"id": "e", "traceId": "t", "type": "EVENT", "name": "seen", "startTime": AT.format(2)}
     run, _ = run_of(json.dumps({**export, "observations": [*export["observations"], call, event]}).encode())
     assert (run.settings["conversation"], run.results[0].ms) == ("s1", 3000.0)
     assert [span.tokens.prompt for span in run.results[0].spans if span.tokens] == [5]
+    assert [span.kind for span in run.results[0].spans if span.hits] == ["RETRIEVER"], "none above a search"
     export = {**export, "observations": [], "output": {"answer": ANSWER, "context": PAIR}}
     assert len(run_of(json.dumps(export).encode())[0].results[0].hits) == 2
 
@@ -396,13 +398,6 @@ def test_a_data_frame_of_phoenix_as_parquet_and_by_columns():
     assert ours
     with pytest.raises(BadInput, match=r"x\.parquet"):
         read(b"PAR1" + b"\0" * 40, "x.parquet")
-
-
-def test_a_step_above_a_search_has_no_list_of_its_own():
-    found = langfuse(PAIR, "RETRIEVER")
-    found["observations"][0]["output"] = {"context": PAIR, "answer": ANSWER}
-    run, _ = run_of(json.dumps(found).encode())
-    assert [span.kind for span in run.results[0].spans if span.hits] == ["RETRIEVER"]
 
 
 SCORES = [

@@ -361,7 +361,7 @@ def call(home, call):
     return call
 
 
-def test_a_file_becomes_runs_over_a_corpus_of_its_own(call, home):
+def test_a_file_becomes_runs_over_a_corpus_of_its_own(call, home, tmp_path):
     code, out, _ = call("import", FIXTURES / "otlp.json", "--json")
     document = json.loads(out)
     assert code == 0
@@ -376,6 +376,12 @@ def test_a_file_becomes_runs_over_a_corpus_of_its_own(call, home):
     said = call("import", FIXTURES / "otlp.json")[1]
     assert "Added 0 runs" in said
     assert "unchanged, 2 runs: " in said
+    found = otlp()
+    orphaned(spans_of(found))
+    (tmp_path / "traces.json").write_text(json.dumps(found))
+    said = call("import", tmp_path / "traces.json", "--name", "prod")[1]
+    assert "Added 2 runs over corpus prod-traces" in said
+    assert "Left out or mended: 1 spans whose parent is missing, kept without one." in said
 
 
 def test_what_is_exported_for_phoenix_is_imported_too(call, tmp_path):
@@ -387,16 +393,6 @@ def test_what_is_exported_for_phoenix_is_imported_too(call, tmp_path):
     file.write_bytes(b"\xff")
     code, _, err = call("import", file)
     assert (code, "no OTLP protobuf" in err) == (2, True)
-
-
-def test_people_are_told_what_was_taken_and_what_not(call, tmp_path):
-    found = otlp()
-    orphaned(spans_of(found))
-    (tmp_path / "traces.json").write_text(json.dumps(found))
-    code, out, _ = call("import", tmp_path / "traces.json", "--name", "prod")
-    assert code == 0
-    assert "Added 2 runs over corpus prod-traces" in out
-    assert "Left out or mended: 1 spans whose parent is missing, kept without one." in out
 
 
 def test_a_sample_of_the_questions_becomes_a_label_set(call, home):
