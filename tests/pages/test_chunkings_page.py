@@ -101,16 +101,8 @@ def test_more_are_begun_and_outdated_ones_refreshed_in_the_background(view, shop
     assert [one.name for one in sources] == ["shop@100", "shop@headings"]
 
 
-def test_chunkings_are_deleted_once_one_is_sure(view, shop):
+def test_deleting_an_index_names_its_chunkings(view, shop):
     assert "its chunkings (shop@100, shop@headings)" in shown(view("corpus.py", "State", corpus="shop"))
-    app = view("corpus.py", "Chunkings", corpus="shop@100")
-    app.multiselect(key="chunkings_gone").set_value(["shop@100"]).run()
-    assert app.button(key="chunkings_delete").disabled
-    app.checkbox(key="chunkings_sure").check().run()
-    app.button(key="chunkings_delete").click().run()
-    assert not app.exception
-    assert catalogue.indexed_variants("shop", shop.settings) == ["shop@headings"]
-    assert app.session_state["corpus"] == "shop"
 
 
 def test_routes_by_chunkings_with_what_was_shown(view, measured):

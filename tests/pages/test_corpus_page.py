@@ -141,22 +141,15 @@ def _passage(engine, document):
     return engine.corpus("shop").document(document)[1][0].id
 
 
-def test_a_preview_can_become_a_copy_or_the_index(visit, real, monkeypatch):
+def test_a_preview_can_become_the_index(visit, real, monkeypatch):
     begun = []
     monkeypatch.setattr(builds, "start", lambda *given: begun.append(given[:3]))
     app = visit(
         "corpus.py", corpus="shop", tab="Documents and chunks", doc="returns.md", size="60", overlap="10"
     )
-    app.button(key="index_copy").click().run()
     app.button(key="index_like_this").click().run()
-    (copy, source, _), (again, same, _) = begun
-    assert (copy, source.chunking, again, same.chunking) == (
-        "shop-60-10",
-        Chunking(60, 10),
-        "shop",
-        Chunking(60, 10),
-    )
-    assert source.path == same.path
+    ((again, source, _),) = begun
+    assert (again, source.chunking) == ("shop", Chunking(60, 10))
 
 
 def test_passages_are_looked_through_searched_and_read(visit, real):

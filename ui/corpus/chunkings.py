@@ -1,4 +1,4 @@
-"""The chunkings of a corpus: its source chunked or read in several ways; they are made and deleted here."""
+"""The chunkings of a corpus: its source chunked or read in several ways; they are made here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.corpus import builds, catalogue, index, variants
+from core.corpus import builds, catalogue, variants
 from core.corpus.catalogue import Known, token_lengths
 from core.corpus.source import Source
 from core.domain.errors import BadInput
@@ -27,7 +27,7 @@ CHOSEN = "chunkings_new"
 
 
 def draw(name: str) -> None:
-    """Draw the existing chunkings, their passage lengths, and how to make and delete them."""
+    """Draw the existing chunkings, their passage lengths, and how to make more."""
     settings = state.engine().settings
     base = variants.base_of(name)
     source = catalogue.source(base, settings=settings, known_only=True)
@@ -50,7 +50,6 @@ def draw(name: str) -> None:
         if len(known) > 1:
             st.page_link("evaluate.py", label="Compare them on Evaluate", query_params={"tab": "Chunkings"})
     _make(source, [item.name for item in known if item.chunking_of and item.state != "ready"])
-    _delete(base, [item.name for item in known[1:]])
 
 
 def _table(known: list[Known]) -> None:
@@ -108,25 +107,3 @@ def _begin(source: Source, given: str) -> None:
             return
         builds.start_chunkings(source.name, sources, settings, workers.chosen(corpora.BY))
         st.rerun()
-
-
-def _delete(base: str, names: list[str]) -> None:
-    if not names:
-        return
-    with st.expander("Delete chunkings"):
-        st.caption("Deletes their indexes and enrichments. The source, evaluations and runs stay.")
-        chosen: list[str] = st.multiselect(
-            "Delete", names, key="chunkings_gone", label_visibility="collapsed"
-        )
-        sure = st.checkbox(
-            md(f"Delete {len(chosen)} of {len(names)} chunkings of {base}"), key="chunkings_sure"
-        )
-        busy = any(job.name.partition(" ")[0] in {*chosen, base} for job in builds.under_way())
-        if busy:
-            st.caption("A build of this source is in progress; stop it in the sidebar first.")
-        if st.button("Delete", key="chunkings_delete", disabled=busy or not sure or not chosen):
-            for name in chosen:
-                index.remove(name, settings=state.engine().settings)
-            if st.session_state[state.CORPUS] in chosen:
-                st.session_state[corpora.WANTED] = base
-            st.rerun()

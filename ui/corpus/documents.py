@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import streamlit as st
 from markupsafe import Markup
 
-from core.corpus import builds, catalogue
+from core.corpus import catalogue
 from core.corpus.browse import WINDOW, Preview, preview
 from core.corpus.chunk import Chunking
 from core.corpus.corpus import Corpus
@@ -151,25 +150,15 @@ def drawn(made: Preview, at: int) -> Markup:
 
 
 def _apply(name: str, chunking: Chunking) -> None:
-    """Draw buttons that index the corpus, or a copy, with the previewed chunking."""
-    item = catalogue.describe(name, state.engine().settings)
-    cut_as = f"{chunking.size or 'whole'}" + (f"-{chunking.overlap}" if chunking.overlap else "")
-    key = f"copy:{name}:{cut_as}"
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        called = st.text_input("Name of the copy", f"{name}-{cut_as}", key=key, width=220)
-        as_copy = st.button("Index a copy", key="index_copy", disabled=not called.strip())
-        again = item.kind == "indexed" and st.button("Reindex this corpus", key="index_like_this")
-    st.caption("A preview: the index changes only when you build it. Unchanged texts are not embedded again.")
-    if as_copy or again:
+    """Draw the button that indexes the corpus with the previewed chunking, and the way to a copy."""
+    kind = catalogue.describe(name, state.engine().settings).kind
+    if kind == "indexed" and st.button("Reindex this corpus", key="index_like_this"):
         with say.errors():
-            if again:
-                corpora.begin(name, name, chunking)
-            else:
-                wanted = re.sub(r"\s+", "-", called.strip())
-                if wanted == name or builds.get(wanted) in builds.under_way():
-                    raise BadInput(f"the name {wanted!r} is taken; choose another")
-                st.session_state[corpora.WANTED] = corpora.begin(wanted, name, chunking)
+            corpora.begin(name, name, chunking)
             st.rerun()
+    say.caption(
+        f"The index changes only when you build it. To keep both, add {chunking.key} under Chunkings."
+    )
 
 
 def of_file(document: Document, chunking: Chunking) -> None:

@@ -50,8 +50,7 @@ def _free(running: Running, todo: Todo) -> None:
         running.ask(todo)
         st.rerun()
     about = "" if cost.seconds is None else f", about {milliseconds(1000 * cost.seconds)}"
-    say.caption(f"{_values(todo)}: needs a run of the route, without a language model.")
-    label = f"Run {count(cost.points, 'values')}: {cost.questions} questions{about}"
+    label = f"Run {count(cost.points, 'values')}: {cost.questions:,} questions{about}"
     by = workers.choose("sweep_workers")
     st.button(label, key="sweep_run", on_click=running.ask, args=(todo, by))
 
@@ -61,10 +60,10 @@ def _asking(running: Running, todo: Todo) -> None:
     cost = sweep.cost(running.subject, todo)
     estimate = "how many is not known, because the route made none in this evaluation"
     if cost.calls is not None and cost.seconds is not None:
-        estimate = f"about {cost.calls} model calls and {milliseconds(1000 * cost.seconds)}, less if cached"
-    say.caption(f"{_values(todo)}: {cost.questions} questions need a run that may call a model; {estimate}.")
+        estimate = f"about {cost.calls:,} model calls and {milliseconds(1000 * cost.seconds)}, less if cached"
+    say.caption(f"{_values(todo)}: {cost.questions:,} questions need a run that may call a model; {estimate}.")
     by = workers.choose("sweep_workers_asking")
-    label = f"Run with the model: {cost.questions} questions"
+    label = f"Run with the model: {cost.questions:,} questions"
     st.button(label, key="sweep_ask", on_click=running.ask, args=(todo, by))
 
 
