@@ -6,7 +6,7 @@ import pytest
 
 from core.evaluation.labels import desk as desks
 from core.store import Store
-from tests.browser.acting import eventually, failures, settle, text, tick
+from tests.browser.acting import eventually, failures, settle, text
 
 pytestmark = [pytest.mark.browser, pytest.mark.enable_socket]
 NAME = "regressions handbook"
@@ -33,20 +33,6 @@ def test_two_clicks_make_a_test_and_undo_takes_it_back(tab, home, path, key):
     settle(page)
     eventually(page, lambda: f"Taken back from {NAME}" in text(page))
     assert NAME not in sets(home)
-
-
-def test_a_session_goes_the_same_way(tab, home):
-    page = tab("/sessions", width=900, scheme="dark")
-    tick(page)
-    page.locator(".st-key-wrong_session_box button").first.click()
-    page.locator(".st-key-wrong_session_save button").click()
-    settle(page)
-    eventually(page, lambda: "the question is a new test in" in text(page))
-    assert failures(page) == []
-    page.keyboard.press("Escape")
-    page.locator(".st-key-wrong_session_undo button").click()
-    settle(page)
-    eventually(page, lambda: "Taken back from" in text(page))
 
 
 def test_the_leaderboard_opens_the_queue_that_settles_it(tab, kept):

@@ -1,4 +1,4 @@
-"""“Wrong…” on Compare, Why and Sessions: two clicks to a test, its undo, and what cannot be saved."""
+"""“Wrong…” on Compare and Why: two clicks to a test, its undo, and what cannot be saved."""
 
 import pytest
 
@@ -48,19 +48,6 @@ def test_the_passage_looked_at_on_why_is_the_one_that_should_have_been_there(vis
     assert question.complaints[0].passage == passage
     assert question.complaints[0].failure == "ranked too low"
     assert desks.load(engine.store, NAME).by("me")[question.id, passage].grade == 3
-
-
-def test_an_answer_has_a_button_of_its_own(visit, stored, engine):
-    app = visit("compare.py", run="good", tab="Answers")
-    answered = [one.route for one in stored["good"].results if one.answer_status != "not asked"]
-    for route in answered:
-        opened(app, f"wrong_answer_{route}")
-    mine = [one for one in app.button if (one.key or "").startswith("wrong_answer_")]
-    assert {one.key for one in mine} == {f"wrong_answer_{route}_save" for route in answered}
-    if mine:
-        mine[0].click().run()
-        (question,) = desks.load(engine.store, NAME).questions
-        assert question.complaints[0].route == answered[0]
 
 
 def test_what_cannot_be_saved_is_said_and_what_was_typed_stays(visit, stored, engine):

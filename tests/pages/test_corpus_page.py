@@ -399,7 +399,7 @@ def test_files_read_in_part_are_listed_worst_first_and_read_again(visit, real, t
     assert "1 of 3 files were read as a whole" in shown(app)
     begun = []
     monkeypatch.setattr(corpora, "again", begun.append)
-    app.button(key="try_again").click().run()
+    app.button(key="index_again").click().run()
     assert begun == ["partly"]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import streamlit as st
 from markupsafe import Markup
 
@@ -14,9 +12,8 @@ from core.domain.types import RouteResult, Run
 from core.engine.engine import Answering
 from core.steps.beam import trees
 from ui.app import account, opened, redraw, say, state
-from ui.app.markup import cut, render, show, tag
+from ui.app.markup import render, show, tag
 from ui.app.routes import title
-from ui.components import complaint
 from ui.components.citations import answers
 
 POLL_S = 0.4  # seconds between looks at an answer that is being written
@@ -25,16 +22,11 @@ MAX_ROWS = 50  # rows of a query's result
 CELL = 200  # characters
 
 
-def draw(run: Run, gold: Mapping[str, int]) -> None:
+def draw(run: Run) -> None:
     """Draw the answers side by side, with links to how they were judged, and database queries."""
     if run.status != "running":
         _write(run)
     show(answers(run))
-    with st.container(horizontal=True):
-        for result in run.results:
-            if result.answer_status != "not asked" and run.status != "running":
-                key, label = f"wrong_answer_{result.route}", f"Wrong: {cut(result.title, 30)}"
-                complaint.popover(run, key, gold, route=result.route, label=label)
     if any(writing(result) for result in run.results):
         opened.to("steps.py", "View drafts and critiques in Steps", view="Evaluators", tab="Drafts")
     if trees(run):

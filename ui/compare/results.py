@@ -70,7 +70,7 @@ def draw(run: Run, waiting: Sequence[Waiting] = (), doing: str = "") -> None:
     many = len(run.results) + len(waiting) >= MANY
     views: dict[str, Callable[[], None]] = {
         **(matrix | columns if many else columns | matrix),
-        "Answers": lambda: answers.draw(run, gold),
+        "Answers": lambda: answers.draw(run),
         "Overlap": lambda: overlap.draw(run, view),
         "Matches": lambda: matches.draw(run),
         "Cost": lambda: show(cost.costs(run)),

@@ -26,19 +26,11 @@ ME = "me"
 MAX_RESULTS = 10  # passages that a search offers
 
 
-def popover(
-    run: Run,
-    key: str,
-    gold: Mapping[str, int],
-    *,
-    route: str | None = None,
-    wanted: Passage | None = None,
-    label: str = "Wrong…",
-) -> None:
+def popover(run: Run, key: str, gold: Mapping[str, int], *, wanted: Passage | None = None) -> None:
     """Draw the button and its form, which can be saved unchanged.
 
-    `route` is the wrong result's route, else one is chosen. `wanted` is offered as the passage that should
-    have been found; without it, the best one labelled in `gold` is.
+    `wanted` is offered as the passage that should have been found; without it, the best one labelled in
+    `gold` is.
     """
     shown = {one.route: [hit.passage.id for hit in one.hits[:DEPTH]] for one in run.results}
     routes = list(shown)
@@ -50,10 +42,10 @@ def popover(
         id = wanted.id
         routes.sort(key=lambda name: id in shown[name])
     with st.popover(
-        label, key=f"{key}_box", icon=":material/flag:", width="content", on_change="rerun"
+        "Wrong…", key=f"{key}_box", icon=":material/flag:", width="content", on_change="rerun"
     ) as box:
         if box.open:
-            _form(run, key, [route] if route in routes else routes, wanted, gold)
+            _form(run, key, routes, wanted, gold)
     outcome.draw(f"{key}:{run.id}", f"{key}_undo")
 
 

@@ -36,7 +36,9 @@ def draw(name: str) -> None:
         if item.kind != "table":
             note, busy = "Reads the documents again, embeds what has changed", corpora.under_way(item.name)
             if st.button("Reindex", key="index_again", help=note, disabled=busy):
-                _again(item.name)
+                corpora.again(item.name)
+                if corpora.under_way(item.name):
+                    st.rerun()
         _read_otherwise(item)
         if (weight := item.info.dense_weight) is not None:
             heading("Weight of dense in hybrids")
@@ -44,8 +46,6 @@ def draw(name: str) -> None:
         heading("Indexing time")
         show(costs(item.info))
         corpus_reading.told(item.info)
-        if item.info.skipped and st.button("Try again", key="try_again"):  # once their cause is gone
-            _again(item.name)
         if (found := catalogue.current(name, state.engine().settings)) is not None:
             corpus_reading.coverage(manifest.readings(found.folder))
         with st.expander("Metadata", key="corpus_metadata", on_change="rerun") as panel:
@@ -55,12 +55,6 @@ def draw(name: str) -> None:
         enrichments.vectors(item, item.info)
         enrichments.listing(name, item.info.passages)
     _deletion(item)
-
-
-def _again(name: str) -> None:
-    corpora.again(name)
-    if corpora.under_way(name):
-        st.rerun()
 
 
 def describe_state(item: catalogue.Known, info: CorpusInfo) -> str:

@@ -36,11 +36,17 @@ METHODS = {"rrf": "RRF", "linear": "linear fusion", "fitted": "linear fusion", "
 TOP = 10  # passages whose scores are drawn
 
 
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _fusions(key: tuple[object, ...], _run: Run) -> dict[str, list[ReplayedFusion]]:  # noqa: ARG001
+    """Return the fusing steps by route, read once: each is recomputed to see whether it can be."""
+    found = {result.route: what_if.fusions(result) for result in worked(_run)}
+    return {route: steps for route, steps in found.items() if steps}
+
+
 @st.fragment  # a click leaves the line on the run and the sidebar as they are
 def draw(run: Run, gold: Mapping[str, int]) -> None:
     """Draw the page about one run."""
-    found = {result.route: what_if.fusions(result) for result in worked(run)}
-    found = {route: steps for route, steps in found.items() if steps}
+    found = _fusions((run.id, run.created, *((one.route, len(one.spans)) for one in worked(run))), run)
     if not found:
         st.subheader("No route in this run fuses lists", anchor=False)
         st.caption("Run the question with a route that does, for example from the “hybrid” family.")

@@ -16,9 +16,8 @@ from core.store.run_annotations import MAX_NOTE
 from ui.app import account, outcome, state
 from ui.app.markup import cut
 from ui.app.outcome import Outcome
-from ui.components import complaint, sharing
+from ui.components import sharing
 from ui.components.download import download
-from ui.components.gold import gold_grades
 from ui.sessions import compare, replay
 from ui.sessions.run_list import changed
 
@@ -39,9 +38,6 @@ def actions(store: Store, picked: Sequence[SessionRow]) -> None:
             if st.button("Open", type="primary", key="open", help=OPEN):
                 st.switch_page("compare.py", query_params={"run": alone.id})
             replay.buttons(alone)
-            if ended:
-                run = store.load(alone.id)
-                complaint.popover(run, "wrong_session", gold_grades(run))
         if len(picked) == 2:
             pair = [row.id for row in sorted(picked, key=lambda row: (row.created, row.id))]
             st.button("Compare", type="primary", key="compare", on_click=compare.of, args=pair)

@@ -61,7 +61,9 @@ def _asking(running: Running, todo: Todo) -> None:
     estimate = "how many is not known, because the route made none in this evaluation"
     if cost.calls is not None and cost.seconds is not None:
         estimate = f"about {cost.calls:,} model calls and {milliseconds(1000 * cost.seconds)}, less if cached"
-    say.caption(f"{_values(todo)}: {cost.questions:,} questions need a run that may call a model; {estimate}.")
+    say.caption(
+        f"{_values(todo)}: {cost.questions:,} questions need a run that may call a model; {estimate}."
+    )
     by = workers.choose("sweep_workers_asking")
     label = f"Run with the model: {cost.questions:,} questions"
     st.button(label, key="sweep_ask", on_click=running.ask, args=(todo, by))
