@@ -236,6 +236,10 @@ def _decision(corpus: str, desk: Desk, found: route_map.Rankings) -> None:
             told = replace(one, subject=title(one.subject), baseline="what was shown")
             st.markdown(md(sentence(told)))
         return
+    if desk.drawn:
+        label = "Evaluate routes on this set, which counts each drawn question by its chance"
+        st.page_link("evaluate.py", label=label, query_params={"labels": name})
+        return
     try:
         verdict = route_map.decision(state.store(), name, engine.corpus(corpus), found, title)
     except RouteScopeError:

@@ -20,6 +20,7 @@ from core.domain.errors import BadInput
 from core.evaluation.dataset import UNDECIDED, Drawn, LabelledSet
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.route_map import rankings
+from core.evaluation.labels.settled import SHOWN
 from core.store import Store
 from core.store.labels import LabelStore
 
@@ -52,8 +53,8 @@ def draw(store: Store, name: str, routes: Collection[str] = (), seed: int = 1) -
     ranked = rankings(desk)
     found = {route for by in ranked.values() for route in by}
     chosen = [route for route in (routes or sorted(found)) if route in found]
-    if len(chosen) < 2:
-        raise BadInput(f"the pool of {name} holds passages of {len(chosen)} routes to compare; it takes two")
+    if len(chosen) < 2 or SHOWN in found:
+        raise BadInput(f"{name} has a pool of {len(chosen)} routes to compare; it takes two, and no traffic")
     if any(one.source != "model" for one in desk.current):
         raise BadInput(f"passages of {name} are judged already: draw the questions of a set before that")
     random, fresh = np.random.default_rng(seed), []
