@@ -56,13 +56,12 @@ def _pair(given: str) -> tuple[str, str]:
 
 
 def _text(found: EvaluationsDiff) -> str:
-
     lines = [f"{found.before} to {found.after}, {found.metric}", words.rule(found.depth), *found.notes]
     for one in found.routes:
         lines += ["", words.route_name(one), *words.summary(found, one)]
         for question in (*one.questions.of("broken"), *one.questions.of("fixed")):
             about = f"{question.change:7} {question.id} {question.text}"
-            lines += [about, f"{'':8}{words.decisive(question)}"]
+            lines += [about, *(f"{'':8}{words.passage_change(one)}" for one in [question.decisive] if one)]
         lines += [line for question in one.questions.questions for line in words.displacements(question)]
     return "\n".join(_line(line) for line in lines)
 

@@ -10,8 +10,7 @@ import streamlit as st
 from markupsafe import Markup
 
 from core.corpus import catalogue, variants
-from core.domain.format import between, number, p_value
-from core.evaluation import background, experiment_store
+from core.evaluation import background, experiment_store, finding
 from core.evaluation.chunkings import report
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.spec import Spec
@@ -89,13 +88,9 @@ def _cell(
     found, best = row["vs_base"], figures["best"][route]
     verdict, hint = "", f"{row['n']} questions"
     if found:
-        verdict = found["verdict"]
-        ends = f" ({between(*found['ci95'], signed=True)})" if found["ci95"] else ""
-        hint = (
-            f"{number(found['delta'], signed=True)}{ends} against {figures['base']}, "
-            f"{p_value(found['p_holm'])} (Holm), better on {found['wins']}, worse on {found['losses']} of "
-            f"{found['n']} questions"
-        )
+        verdict, metric = found["verdict"], report.NAMES[figures["metric"]]
+        told = finding.sentence(finding.compared(found, name, figures["base"], metric))
+        hint = f"{told} Better on {found['wins']}, worse on {found['losses']}."
     said = verdict if verdict in ("better", "worse", "no difference shown") else ""
     if best and best["chunking"] == name:
         said = BEST.get(best["verdict"], "best")

@@ -225,26 +225,6 @@ def passage_change(one: PassageChange) -> str:
     return say("diff.passage", one)
 
 
-def moved(one: PassageChange) -> str:
-    """Return its rank before and after."""
-    return say("diff.moved", one)
-
-
-def cause(one: PassageChange) -> str:
-    """Return the cause of the loss and the step; "not recorded" if that is not known."""
-    return say("diff.cause", one)
-
-
-def broken(found: QuestionsDiff) -> list[str]:
-    """Return a sentence for each broken question, at most twenty, and how many more there are."""
-    return sentences("diff.broken", found)
-
-
-def decisive(question: QuestionDiff) -> str:
-    """Return the passage that broke or fixed a question, or "" if it is unchanged."""
-    return "" if question.decisive is None else passage_change(question.decisive)
-
-
 def displacements(question: QuestionDiff) -> list[str]:
     """Return a sentence for each passage that new or changed documents displaced."""
     return [say("diff.displaced", question.id, one) for one in question.displaced]

@@ -7,12 +7,11 @@ import unicodedata
 from collections.abc import Sequence
 from functools import partial
 
-from core.evaluation.diff.evaluations import cause, moved
 from core.evaluation.diff.questions import QuestionDiff
 from core.evaluation.finding import count
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.snapshot import Against, failures
-from core.evaluation.templating import markdown, render
+from core.evaluation.templating import markdown, render, say
 
 LIMIT = 65_536  # characters of a comment on GitHub
 ROOM = 1_000  # kept for the end: closing tags, how many are left out, the marker
@@ -78,7 +77,7 @@ def _question(question: QuestionDiff) -> str:
         return _said(question.id, question.text, "")
     more = len(question.lost if question.change == "broken" else question.gained) - 1
     others = f"; and {count(more, 'more passages')}" if more else ""
-    told = f"{code(one.passage)} {moved(one)}; {safe(cause(one), CUT)}{others}"
+    told = f"{code(one.passage)} {say('diff.moved', one)}; {safe(say('diff.cause', one), CUT)}{others}"
     return f"{code(question.id)} {code(question.text)}: {told}"
 
 

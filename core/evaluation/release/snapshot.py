@@ -18,7 +18,6 @@ from core.domain.format import number
 from core.domain.program import version
 from core.evaluation import experiment_store
 from core.evaluation.comparison import EVERY, Difference, family_level, pair, paired
-from core.evaluation.diff.evaluations import broken
 from core.evaluation.diff.questions import (
     NOT_RECORDED,
     Asked,
@@ -243,7 +242,8 @@ class Against:
 
     def sentences(self) -> list[str]:
         """Return the finding, the notes, and the questions that broke."""
-        return [self.summary, *self.notes, *(broken(self.questions) if self.questions is not None else ())]
+        broken = () if self.questions is None else sentences("diff.broken", self.questions)
+        return [self.summary, *self.notes, *broken]
 
     def document(self) -> dict[str, Any]:
         """Return the comparison as JSON values, with every question compared."""

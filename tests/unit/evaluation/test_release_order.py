@@ -45,19 +45,6 @@ def test_of_equally_good_routes_the_cheapest_by_tokens_then_calls_then_time(tmp_
     assert decide(measured, BEST).chosen == "bm25", "the best of equal means is the cheapest"
 
 
-def test_a_price_goes_before_tokens(tmp_path):
-    """Of fewer tokens more may be of the dear kind."""
-    routes = {"bm25": same(prompt=10, completion=50), "dense": same(prompt=300, completion=0)}
-    made = evaluation(tmp_path / "kept", routes)
-    measured = {prices: at_prices(made, *prices) for prices in (PRICES, (None, None))}
-    assert [measured[PRICES].of(route, "ndcg@10").cost for route in routes] == [
-        pytest.approx(0.51),
-        pytest.approx(0.3),
-    ]
-    for prices, chosen in ((PRICES, "dense"), ((None, None), "bm25")):
-        assert decide(measured[prices], OPEN).chosen == chosen
-
-
 def test_a_route_that_has_no_question_in_common_with_the_best_cannot_be_shipped_over_it(tmp_path):
     """It is cheaper, and nobody can tell whether it is worse."""
     routes = {
