@@ -24,7 +24,7 @@ from ui.app.help_mark import marked
 from ui.app.markup import fragment
 
 _COMMAND = re.compile(
-    rf"(?:run:? |get one with: )?(Build it again: )?{re.escape(COMMAND)} (\w+)"
+    rf"(?:run:? |get one with: |put it there with )?(Build it again: )?{re.escape(COMMAND)} (\w+)"
     r"(?: (?!--)[^\s;,()]+){0,2}(?: --[\w-]+(?: [^\s;()]+)?)*(?:, or fit [^;.]*)?"
 )
 PLACES = {

@@ -20,7 +20,7 @@ from core.domain.types import Run
 from core.engine.job import Job
 from core.engine.request import FILTERS, Request, texts
 from core.evaluation.labels import run_labels
-from ui.app import address, link, opened, opening, redraw, say, scripts, state
+from ui.app import address, link, opening, redraw, say, scripts, state
 from ui.app.markup import EMPTY, md, show, tag
 from ui.app.picked import PASSAGE
 from ui.app.routes import title
@@ -44,7 +44,6 @@ WAITS = (
 STATUS_WIDTH = 165  # pixels, of a bar and of the button that replaces it
 POLL_S, ELSEWHERE_S = 0.4, 2.0  # seconds between looks at a job, and at a run that only the store knows
 SHOWN_FROM_MS = 50.0  # a wait that is worth a word
-PAGES = {"why.py": "Why", "steps.py": "Steps", "latency.py": "Latency"}
 SPOKEN = {"cancelled": "stopped early", "interrupted": "interrupted when RouteScope stopped"}
 
 
@@ -135,12 +134,12 @@ def _troubles(run: Run, failed: int) -> bool:
     total, lost = len(run.results), failed or sum(bool(result.answer_error) for result in run.results)
     label = f"{lost} of {total} {'failed' if failed else 'no answer'}, {milliseconds(run.wall_ms)}"
     with st.popover(label, key="troubles", type="tertiary"), st.container(width=640):
-        show(lines)
         with st.container(horizontal=True, gap="small"):
             if st.button("Retry", key="retry", help="Ask again: only what failed is done again"):
                 _again(run)
             if model_failures(run) or any(result.status == "unavailable" for result in run.results):
                 st.page_link("settings.py", label="Settings")
+        show(lines)
     return True
 
 
@@ -164,7 +163,7 @@ def _again(run: Run) -> None:
 
 @st.fragment
 def _about(run: Run) -> None:
-    """Draw facts about the run and its links, again when they are opened: the view may have changed."""
+    """Draw links to this view and facts about the run, when they are opened: the view may have changed."""
     with st.popover("Link", type="tertiary", key="link_menu", on_change="rerun") as menu:
         if not menu.open:
             return
@@ -172,9 +171,6 @@ def _about(run: Run) -> None:
         st.code(address.here(), language=None)
         st.caption("Fills in the question without running it.")
         st.code(address.here("/", q=run.query.text, corpus=run.corpus), language=None)
-        with st.container(horizontal=True, gap="small"):
-            for page, label in PAGES.items():
-                opened.to(page, label)
         sharing.draw(run.id)
         facts = [f"Corpus {run.corpus}", f"asked {run.created[:16].replace('T', ' ')} UTC"]
         changed = sum(any(one.changed for _, one in rewrites(result)) for result in worked(run))
