@@ -6,9 +6,14 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from core.backends import calibrations
+from core.backends import calibrations, fid
+from core.backends.llm import load_reflection
 from core.backends.llm.model import NO_MODEL
-from core.corpus.catalogue import Held
+from core.backends.rerankers import EMBEDDED, no_cross_encoder
+from core.backends.web import HOW, NONE, SNAPSHOT
+from core.corpus import tables
+from core.corpus.catalogue import Held, current_fingerprint, held
+from core.corpus.enrichments import store
 from core.domain.errors import RouteScopeError
 from core.domain.models import PARAMETER
 from core.domain.needs import Need
@@ -19,6 +24,7 @@ from core.engine.resources import Resources
 from core.routes.declare import EMBEDDER, Route
 from core.routes.registry import routes
 from core.steps.base import OtherRoute
+from core.steps.full_context import too_long
 from core.steps.grade import worth
 
 
@@ -35,20 +41,13 @@ def missing(engine: Resources, corpus: str | None = None) -> Mapping[Need, str]:
 
     Reads a few small files, and opens and starts nothing.
     """
-    from core.backends import fid
-    from core.backends.llm import load_reflection
-    from core.backends.rerankers import no_cross_encoder
-    from core.corpus import tables
-    from core.corpus.catalogue import held
-    from core.corpus.enrichments import store
-
     settings, gaps = engine.settings, Gaps()
     lacks: dict[Need, str | None] = {
         Need.LLM: _no_model(engine, ""),
         Need.WEB: no_web(settings),
         Need.CROSS_ENCODER: no_cross_encoder(settings.reranker.strip()),
         Need.FID: None if settings.fid_model else f"no Fusion-in-Decoder model is set: {fid.HOW}",
-        Need.SELF_RAG: _refused(lambda: load_reflection(settings)),
+        Need.SELF_RAG: _lack(lambda: load_reflection(settings).status()),
     }
     if corpus is not None:
         kept = held(corpus, settings)
@@ -65,21 +64,16 @@ def missing(engine: Resources, corpus: str | None = None) -> Mapping[Need, str]:
     return gaps
 
 
-def _refused(load: Callable[[], object]) -> str | None:
-    """Return why something cannot be loaded; None if it can."""
+def _lack(look: Callable[[], str | None]) -> str | None:
+    """Return what `look` finds lacking, which may be that it cannot look; None if nothing."""
     try:
-        load()
+        return look()
     except RouteScopeError as error:
         return str(error)
-    return None
 
 
 def _no_model(engine: Resources, name: str, mode: Mode | None = None) -> str | None:
-    """Return why a language model cannot be called; None if it can."""
-    try:
-        return engine.llm(mode, name).status()
-    except RouteScopeError as error:
-        return str(error)
+    return _lack(lambda: engine.llm(mode, name).status())
 
 
 def without_model(engine: Resources, corpus: str) -> list[Route]:
@@ -135,10 +129,6 @@ def why_not(
 
 def unprepared(engine: Resources, corpus: str, route: Route) -> tuple[Need, ...]:
     """Return the enrichments that a route computes during a question because the corpus lacks them."""
-    from core.backends.rerankers import EMBEDDED
-    from core.corpus.catalogue import current_fingerprint
-    from core.corpus.enrichments import store
-
     settings = engine.settings
     fingerprint = current_fingerprint(corpus, settings=settings)
     used = (one for one in route.prepared if one is not Need.TOKENS or settings.reranker.strip() == EMBEDDED)
@@ -183,8 +173,6 @@ def _no_weights(engine: Resources, corpus: str, gaps: Mapping[Need, str]) -> str
 
 def _too_long(kept: Held, settings: Settings) -> str | None:
     """Why the corpus is not put before the model as a whole, or None. The texts are counted, not read."""
-    from core.steps.full_context import too_long
-
     if (found := kept.text_size()) is None:
         return f"corpus {kept.name} is not built: run {COMMAND} index {kept.name}"
     return too_long(kept.name, *found, settings.llm_context)
@@ -192,9 +180,6 @@ def _too_long(kept: Held, settings: Settings) -> str | None:
 
 def no_web(settings: Settings) -> str | None:
     """Explain why there is no web search and how to set one up, or return None if there is one."""
-    from core.backends.web import HOW, NONE, SNAPSHOT
-    from core.corpus.catalogue import current_fingerprint
-
     if settings.web_search == NONE:
         return f"no web search is set up: {HOW}"
     if settings.web_search == SNAPSHOT and current_fingerprint("web", settings=settings) is None:

@@ -32,6 +32,8 @@ from core.domain.program import COMMAND, INSTALLED, PROJECT, REPAIR
 from core.domain.program import version as own_version
 from core.domain.settings import Settings
 from core.engine.endpoints import EndpointReport
+from core.store.files import DAMAGED, free, open_to_write, rescue
+from core.store.postgres import Dsn
 
 OLDEST = (0, 8)  # pgvector with iterative scans
 CLOCKS_S = 60.0  # seconds that two clocks may differ
@@ -172,8 +174,6 @@ def _disk(settings: Settings) -> Checks:
 
 def sessions(settings: Settings) -> Checks:
     """Check that runs can be stored."""
-    from core.store.files import DAMAGED, rescue
-
     if settings.database is not None:
         yield _served(settings.database.get_secret_value())
         return
@@ -195,9 +195,6 @@ def sessions(settings: Settings) -> Checks:
 
 def _served(address: str) -> HealthCheck:
     """Check that runs can be stored in a database server."""
-    from core.store.files import open_to_write
-    from core.store.postgres import Dsn
-
     fix = "correct ROUTESCOPE_DATABASE, or remove it to keep runs in a file"
     try:
         place = Dsn(address)
@@ -213,7 +210,6 @@ def _served(address: str) -> HealthCheck:
 
 def sessions_whole(settings: Settings) -> Checks:
     """Check that all stored data can be read; takes a second per few hundred megabytes."""
-    from core.store.files import rescue
     from core.store.rescue import damage
 
     if settings.database is not None:
@@ -226,8 +222,6 @@ def sessions_whole(settings: Settings) -> Checks:
 
 def space(settings: Settings) -> Checks:
     """Report the size of the home folder and how much of it can be freed."""
-    from core.store.files import free
-
     used = {name: _bytes(settings.home / name) for name in FOLDERS}
     used["sessions"] = sum(_bytes(path) for path in settings.home.glob(f"{FILE}*"))
     sizes = ", ".join(f"{name} {size(count)}" for name, count in sorted(used.items()) if count)

@@ -39,6 +39,7 @@ from core.engine.job import Job, with_answer
 from core.engine.request import Answers, Mode, Request, RunPlan, clean, gather, keep_answer
 from core.routes.declare import Route
 from core.routes.registry import pick
+from core.steps.generate import DEFAULT_SHOWN_PASSAGES
 from core.steps.trace import Trace
 from core.store import Store
 from core.store.postgres import Dsn
@@ -89,8 +90,6 @@ def write_later(
     cancel: threading.Event,
 ) -> Run:
     """Add an answer of `route` to the finished `run`, as spans appended to its own; saves nothing."""
-    from core.steps.generate import DEFAULT_SHOWN_PASSAGES
-
     result = answerable(run, route)
     trace = Trace(route, max((span.id for span in result.spans), default=0) + 1, result.ms)
     started(trace)
@@ -294,8 +293,6 @@ _sharing = threading.Lock()
 
 def place(settings: Settings) -> Path | Dsn:
     """Return the location of stored runs and labels."""
-    from core.store.postgres import Dsn
-
     address = settings.database.get_secret_value() if settings.database else ""
     return Dsn(address) if address else settings.home / "routescope.sqlite"
 
@@ -306,8 +303,6 @@ def shared_engine() -> Engine:
         if not _shared:
             # one query is searched twice as fast by one thread as by two
             os.environ.setdefault("OMP_NUM_THREADS", "1")
-            from core.store import Store
-
             settings = settings_module.current()
             undo_s = 60 * settings.delete_undo_minutes
             store = Store(place(settings), undo_s)

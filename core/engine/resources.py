@@ -10,15 +10,19 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from core.backends import fusion_weights
+from core.backends import embedder as embedders
+from core.backends import fusion_weights, llm
 from core.backends.base import LLM, Embedder, WebSearch
 from core.backends.cache_file import DiskCache
 from core.backends.fid import HOW, FusionInDecoder
+from core.backends.hosted_embedder import HostedEmbedder
 from core.backends.llm import CachedLLM
 from core.backends.rerankers import Rerankers
 from core.backends.sql import Database
+from core.backends.web import SNAPSHOT, load_web
+from core.corpus import catalogue, index
+from core.corpus.corpus import Corpus
 from core.corpus.enrichments.store import Opened
-from core.corpus.index import Corpus
 from core.corpus.tables import Tables
 from core.domain.errors import Unavailable
 from core.domain.external import parse_reply
@@ -85,18 +89,16 @@ class Resources:
         """Return the client of the configured model, or of [models.`name`]; creating it starts nothing.
         `mode` replaces the setting `llm_mode`. Raises BadInput for an unknown name.
         """
-        from core.backends.llm import load_llm
-
-        client: CachedLLM = self._clients.get(f"llm {name}", lambda: load_llm(self.settings.with_model(name)))
+        client: CachedLLM = self._clients.get(
+            f"llm {name}", lambda: llm.load_llm(self.settings.with_model(name))
+        )
         return client if mode is None else client.in_mode(mode)
 
     def reflection(self, mode: Mode | None = None) -> LLM:
         """Return the reflection-token model's client. Raises Unavailable with instructions if there is
         none.
         """
-        from core.backends.llm import load_reflection
-
-        client: CachedLLM = self._clients.get("reflection", lambda: load_reflection(self.settings))
+        client: CachedLLM = self._clients.get("reflection", lambda: llm.load_reflection(self.settings))
         return client if mode is None else client.in_mode(mode)
 
     def embedder(self, name: str) -> Embedder:
@@ -111,17 +113,14 @@ class Resources:
         """Return the corpus with the vectors of `embedder`, "" for its own. Raises Unavailable if it has
         none.
         """
-        from core.backends.embedder import embedder_identity
-        from core.corpus.index import by_embedder
-
         if not embedder:
             if self._default_identity is None:
-                self._default_identity = embedder_identity(self.settings.embedder, self.settings)
+                self._default_identity = embedders.embedder_identity(self.settings.embedder, self.settings)
             if corpus.chosen or corpus.info.embedder_identity == self._default_identity:
                 return corpus
         return self._further.get(
             (corpus.name, embedder),
-            lambda: by_embedder(corpus, embedder, settings=self.settings),
+            lambda: index.by_embedder(corpus, embedder, settings=self.settings),
             lambda known: known.base is corpus,
         )
 
@@ -129,19 +128,14 @@ class Resources:
         """Return the embedder of an opened corpus, deferred while it loads, so that routes which embed
         nothing need not wait.
         """
-        from core.backends.embedder import DeferredEmbedder
-
         name = corpus.info.embedder
         loading = self.loading(name)
         if loading.done() and loading.exception() is None:
             return loading.result()
-        return DeferredEmbedder(name, corpus.info.dim, lambda: self.loading(name))
+        return embedders.DeferredEmbedder(name, corpus.info.dim, lambda: self.loading(name))
 
     def _load_embedder(self, name: str) -> Embedder:
-        from core.backends.embedder import load_embedder
-        from core.backends.hosted_embedder import HostedEmbedder
-
-        loaded = load_embedder(name, settings=self.settings)
+        loaded = embedders.load_embedder(name, settings=self.settings)
         if not isinstance(loaded, HostedEmbedder):  # a service is not asked before there is a question
             loaded.embed_query("warm up")  # no route is to pay for the first text of a process
         return loaded
@@ -156,18 +150,14 @@ class Resources:
 
     def opening(self, name: str) -> Future[Corpus]:
         """`corpus` for those who need not wait: begins to open it, unless it is open."""
-        from core.corpus.catalogue import current_fingerprint
-
         return self._corpora.begin(
             name,
             lambda: self._open_corpus(name),
-            lambda known: known.fingerprint == current_fingerprint(name, settings=self.settings),
+            lambda known: known.fingerprint == catalogue.current_fingerprint(name, settings=self.settings),
         )
 
     def _open_corpus(self, name: str) -> Corpus:
-        from core.corpus.index import open_corpus
-
-        opened = open_corpus(name, settings=self.settings)
+        opened = index.open_corpus(name, settings=self.settings)
         self.loading(opened.info.embedder)  # searches by words need not wait for it
         # the first search of a process loads libraries and files: no route is to pay for that
         if opened.size:
@@ -178,7 +168,6 @@ class Resources:
 
     def web(self) -> WebSearch | None:
         """Return the configured web search, or None. Raises Unavailable or BadInput."""
-        from core.backends.web import SNAPSHOT, load_web
 
         def load() -> WebSearch | None:
             return load_web(
