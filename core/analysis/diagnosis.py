@@ -6,18 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from core.analysis.lineage import is_search
 from core.analysis.passage_trace import LossEvidence, PassageTrace
 from core.analysis.run_view import recorded, top
+from core.corpus.corpus import Corpus
 from core.domain.format import milliseconds
 from core.domain.outputs import Rewrite
 from core.domain.relevance import RelevantLabel
 from core.domain.types import Passage, RouteResult, Run, Span
-
-if TYPE_CHECKING:
-    from core.corpus.corpus import Corpus
 
 DEEPER = (5, 10, 20, 50)  # depths that a page offers
 MODES = {

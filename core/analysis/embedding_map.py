@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from core.analysis.run_view import worked
 from core.analysis.searches import imagined, written
 from core.backends.base import Embedder, Matrix, Vector
+from core.corpus.corpus import Corpus
 from core.domain.rank_changes import ranks
 from core.domain.text import searchable
 from core.domain.types import Run
-
-if TYPE_CHECKING:
-    from core.corpus.corpus import Corpus
 
 Kind = Literal["question", "text", "imagined", "passage"]
 BATCH = 16  # passages embedded between two reports of progress

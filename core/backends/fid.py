@@ -10,16 +10,14 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from core.backends.admission import ModelQueue
 from core.backends.weights import clean, from_here_or_hub
 from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable
-
-if TYPE_CHECKING:
-    from core.domain.types import Passage
+from core.domain.types import Passage
 
 HOW = (
     "set fid_model to a T5 of the hub that was trained as one, such as Intel/fid_flan_t5_base_nq,"

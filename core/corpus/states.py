@@ -6,14 +6,12 @@ import json
 from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from core.corpus.catalogue import home_of
+from core.corpus.corpus import Corpus
 from core.domain import system
-
-if TYPE_CHECKING:
-    from core.corpus.corpus import Corpus
-    from core.domain.settings import Settings
+from core.domain.settings import Settings
 
 DocumentChange = Literal["new", "changed", "gone"]
 MOST = 100_000  # documents that are hashed, some 5 MB; nothing is kept of a larger corpus

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from core.analysis.metrics import ANSWERS
 from core.backends.prompting.citations import markers, sentences, unmarked
@@ -24,10 +23,7 @@ from core.corpus import table_files
 from core.corpus.load import readable_files
 from core.domain.errors import Unavailable
 from core.evaluation.dataset import Evidence, LabelledSet, Written
-
-if TYPE_CHECKING:
-    from core.evaluation.outcome import Outcomes
-
+from core.evaluation.outcome import Outcomes
 
 SHORT = 5  # words of a gold answer that has to stand in the answer as it is
 SHARE = 0.5  # of the content words of a longer gold answer that an answer must have

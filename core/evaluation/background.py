@@ -9,10 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from core.analysis.timeline import Latency
+from core.backends.workers.place import WorkPlace
 from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import BadInput, RouteScopeError
+from core.engine.engine import Engine
 from core.evaluation import experiment_store
 from core.evaluation.audit import audit
 from core.evaluation.chunkings import measuring
@@ -23,11 +26,6 @@ from core.evaluation.outcome import JOURNAL, AnotherEvaluation, busy
 from core.evaluation.runner import Course
 from core.evaluation.spec import Spec
 from core.evaluation.stored import figures_in
-
-if TYPE_CHECKING:
-    from core.analysis.timeline import Latency
-    from core.backends.workers.place import WorkPlace
-    from core.engine.engine import Engine
 
 
 class Evaluating(BackgroundJob):

@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from core.analysis.remarks import command
 from core.analysis.token_usage import Prices, prices_in
 from core.backends.external import run_files
 from core.backends.workers.place import WorkPlace
 from core.corpus import catalogue, cautions
+from core.corpus.corpus import Corpus
 from core.domain.errors import BadInput, RouteScopeError, Unavailable
 from core.domain.filters import described, read_filters
 from core.domain.models import PARAMETER
@@ -20,10 +21,12 @@ from core.domain.needs import Need
 from core.domain.process_setup import long_lived
 from core.domain.types import AnswerStyle
 from core.engine.availability import missing, unprepared, why_not, without_model
+from core.engine.engine import Engine
 from core.evaluation import comparison, costs, dataset, report, runner, scoring, sets, summary
 from core.evaluation.answers import TOLD_BY, Executed, measured
 from core.evaluation.calibration import calibrated_on
 from core.evaluation.counting import document_of
+from core.evaluation.dataset import LabelledSet
 from core.evaluation.diff.questions import record
 from core.evaluation.experiment_store import FIGURES, RUNS, opened, write_labelled
 from core.evaluation.judge.correction import with_corrected
@@ -32,12 +35,7 @@ from core.evaluation.runner import Ended, Plan, spread
 from core.evaluation.spec import Spec
 from core.routes.declare import Route
 from core.routes.registry import pick, pipelines
-
-if TYPE_CHECKING:
-    from core.corpus.corpus import Corpus
-    from core.engine.engine import Engine
-    from core.evaluation.dataset import LabelledSet
-    from core.store import Store
+from core.store import Store
 
 Progress = Callable[[int, int], None]  # (questions done, of how many)
 Beside = Callable[["Store | None"], AbstractContextManager[runner.After]]  # what is done after each question

@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
@@ -21,14 +21,12 @@ from pydantic_core import to_jsonable_python
 from core.analysis.metrics import Values
 from core.domain import people
 from core.domain.errors import BadInput
+from core.domain.settings import Settings
 from core.domain.types import Run
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.outcome import JOURNAL, Journal, Outcomes, alone
 from core.evaluation.scoring import route_values
 from core.evaluation.stored import checked, whole_lines
-
-if TYPE_CHECKING:
-    from core.domain.settings import Settings
 
 FOLDER = "evaluations"  # in the home
 log = logging.getLogger("routescope.evaluation")

@@ -15,23 +15,20 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from core.backends.prompting import citations
+from core.corpus.corpus import Corpus
 from core.domain.errors import BadInput, Cancelled
+from core.domain.types import Passage
+from core.engine.engine import Engine
 from core.evaluation import runner
-from core.evaluation.statistics import auc
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.outcome import Outcomes
+from core.evaluation.statistics import Table, auc
 from core.steps import Steps
-
-if TYPE_CHECKING:
-    from core.corpus.corpus import Corpus
-    from core.domain.types import Passage
-    from core.engine.engine import Engine
-    from core.evaluation.dataset import LabelledSet, Question
-    from core.evaluation.outcome import Outcomes
-    from core.evaluation.statistics import Table
 
 ANSWERED_BY = 5  # passages of a ranking that people look at
 ALARMS = 0.1  # share of answerable questions that may be called gaps

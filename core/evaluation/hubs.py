@@ -9,21 +9,19 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from core.analysis.metrics import HEADLINE, by_question
+from core.corpus.corpus import Corpus
 from core.domain.ranked import Ranked
+from core.domain.types import Ranking
+from core.engine.engine import Engine
+from core.evaluation.dataset import LabelledSet
 from core.evaluation.gaps import EvidenceSigns, Progress, known_items
 from core.evaluation.outcome import Outcome
 from core.evaluation.statistics import difference_interval
-
-if TYPE_CHECKING:
-    from core.corpus.corpus import Corpus
-    from core.domain.types import Ranking
-    from core.engine.engine import Engine
-    from core.evaluation.dataset import LabelledSet
 
 DEPTH = 10  # the ranks that are counted
 MOST = 2_000  # sentences that are asked

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
@@ -28,22 +28,18 @@ from core.domain.needs import Need
 from core.domain.pipelines import Pipeline
 from core.domain.ranked import Ids
 from core.domain.relevance import is_unmatched
+from core.domain.settings import Settings
 from core.domain.types import AnswerStyle, Query, RouteResult, Run, Span
 from core.engine.availability import missing
 from core.engine.engine import Engine
 from core.engine.request import Request
 from core.evaluation.counting import document_of
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.outcome import Asked, Outcome, Outcomes, Taken
+from core.evaluation.outcome import Asked, Journal, Outcome, Outcomes, Taken
 from core.routes.registry import add, pick, pipelines
 from core.steps.decisions import FORCED
+from core.store import Store
 from core.store.codec import dumps, from_document, to_bytes, to_document, to_text
-
-if TYPE_CHECKING:
-    from core.domain.settings import Settings
-    from core.evaluation.outcome import Journal
-    from core.store import Store
-
 
 Progress = Callable[[int, int], None]  # (questions done, of how many)
 Ended = Callable[[], bool]  # whether to stop

@@ -16,15 +16,17 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from math import inf
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from core.analysis.rank_overlap import rbo
+from core.corpus.corpus import Corpus
 from core.domain import people
 from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import Cancelled
 from core.domain.rank_changes import ranks
 from core.domain.relevance import is_unmatched
 from core.domain.types import Passage, Query, Run
+from core.engine.engine import Engine
 from core.engine.imported import imported, question
 from core.evaluation import runner
 from core.evaluation.calibration import NO_LOOK_UP
@@ -38,15 +40,11 @@ from core.evaluation.labels.pool import id_of
 from core.evaluation.labels.run_labels import complaint_sets, negative
 from core.evaluation.labels.settled import SHOWN, beyond_shown
 from core.evaluation.outcome import Journal, Outcome
+from core.store import Store
 from core.store.codec import dumps, to_bytes
 from core.store.labels import LabelSet, LabelStore, Pooled, now
 from core.store.trace_sources.values import FEEDBACK
-
-if TYPE_CHECKING:
-    from core.corpus.corpus import Corpus
-    from core.engine.engine import Engine
-    from core.store import Store
-    from core.store.traces_in import ForeignTrace
+from core.store.traces_in import ForeignTrace
 
 TOP = 10  # passages of a ranking that are compared
 PERSISTENCE = 0.9  # the first 10 ranks then decide 86% of the overlap

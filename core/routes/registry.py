@@ -7,7 +7,6 @@ import pkgutil
 from collections import UserDict
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
 
 from core.backends.embedder import INT8, MINILM
 from core.backends.named_models import named, of_kind
@@ -15,11 +14,8 @@ from core.domain.errors import BadInput
 from core.domain.models import AT, PARAMETER
 from core.domain.models import NAME as NAMED_MODEL
 from core.domain.pipelines import NAME, Door, Pipeline, from_settings
-from core.domain.settings import settings_file
+from core.domain.settings import Settings, settings_file
 from core.routes.declare import EMBEDDER, MODEL, Route
-
-if TYPE_CHECKING:
-    from core.domain.settings import Settings
 
 _set: dict[str, tuple[Pipeline, str]] = {}  # of the settings file: by name, with what is wrong with it
 _given: dict[str, Pipeline] = {}  # of this process' command line, which go first

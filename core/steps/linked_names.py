@@ -12,16 +12,13 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from core.backends.prompting.citations import sentences
+from core.corpus.corpus import Corpus
 from core.domain.filters import Filter
 from core.domain.text import searchable
 from core.domain.types import Passage
 from core.steps.transform import wording
-
-if TYPE_CHECKING:
-    from core.corpus.corpus import Corpus
 
 READ_CHARACTERS = 8_000  # of a passage: names far behind are rarely what it is about
 PROBED = 24  # names looked for in one round, those of the sentences that share most with the question

@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from core.analysis.metrics import ANSWERS, titled
 from core.domain.errors import BadInput, Unavailable
 from core.domain.format import between, number
 from core.domain.needs import Need
 from core.engine.availability import missing, why_not
+from core.engine.engine import Engine
 from core.evaluation import experiment
 from core.evaluation.audit import decisions
 from core.evaluation.audit.decisions import BASELINE, BASELINES, Case, fires, loops, own, turned_in, turning
@@ -29,9 +30,6 @@ from core.evaluation.spec import Spec
 from core.evaluation.stored import figures_in, whole_lines
 from core.evaluation.templating import render
 from core.routes.registry import pick
-
-if TYPE_CHECKING:
-    from core.engine.engine import Engine
 
 
 def prepare(engine: Engine, spec: Spec, found: Found | None = None, folder: Path | None = None) -> Prepared:

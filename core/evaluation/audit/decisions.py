@@ -14,13 +14,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import TypeAdapter
 
 from core.analysis.metrics import ANSWERS
 from core.domain.needs import Family
 from core.domain.ranked import Ids
+from core.engine.engine import Engine
 from core.evaluation import comparison, runner, scoring
 from core.evaluation.comparison import SAME, ByRoute, Row, counted, differences, means_of
 from core.evaluation.dataset import LabelledSet, Question
@@ -33,11 +34,7 @@ from core.routes.registry import routes as every
 from core.steps import Steps
 from core.steps.decisions import ANY, Decided
 from core.steps.step import CONTRACTS
-
-if TYPE_CHECKING:
-    from core.engine.engine import Engine
-    from core.store import Store
-
+from core.store import Store
 
 BASELINE = "hybrid_rrf"
 BASELINES = (BASELINE, "rerank")

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.corpus.chunk import sentences
+from core.corpus.corpus import Corpus
 from core.domain.errors import BadInput
 from core.domain.text import TOKEN, tokens
 from core.domain.types import Passage
@@ -22,10 +22,6 @@ from core.evaluation.counting import Place
 from core.evaluation.dataset import Evidence, LabelledSet, Written
 from core.evaluation.finding import count
 from core.evaluation.labels_file import find, is_lost, place
-
-if TYPE_CHECKING:
-    from core.corpus.corpus import Corpus
-
 
 BUDGETS = (250, 500, 1000, 2000, 4000)
 BUDGET = 1000  # tokens that the other figures are about

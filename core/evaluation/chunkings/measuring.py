@@ -6,15 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from core.corpus import catalogue, variants
+from core.corpus.corpus import Corpus
 from core.corpus.source import Source
 from core.corpus.variants import AT
 from core.domain.errors import BadInput, Unavailable
 from core.domain.machine import machine
 from core.domain.program import COMMAND
 from core.engine.availability import missing, why_not, without_model
+from core.engine.engine import Engine
 from core.evaluation import experiment, sets
 from core.evaluation.chunkings import report
 from core.evaluation.chunkings.coverage import (
@@ -39,10 +41,6 @@ from core.evaluation.outcome import Journal
 from core.evaluation.runner import Course
 from core.evaluation.spec import Spec
 from core.routes.registry import pick
-
-if TYPE_CHECKING:
-    from core.corpus.corpus import Corpus
-    from core.engine.engine import Engine
 
 FOLDER = "chunkings"  # in that of the evaluation: one of each chunking but the corpus' own
 

@@ -9,18 +9,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from core.corpus import variants
+from core.corpus.corpus import Corpus
 from core.domain.errors import BadInput
 from core.domain.text import tokens
 from core.evaluation import comparison, finding
 from core.evaluation.chunkings.coverage import BUDGETS, METRICS, Area, Areas
 from core.evaluation.stored import figures_in, whole_lines
-
-if TYPE_CHECKING:
-    from core.corpus.corpus import Corpus
-
 
 FIGURES, QUESTIONS = "chunkings.json", "chunkings-questions.jsonl"
 MEAN = "mean of the routes"  # a row next to the routes: a chunking's effect for any route

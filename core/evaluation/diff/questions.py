@@ -13,10 +13,11 @@ from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from core.analysis.passage_trace import PassageTrace
 from core.corpus import states
+from core.corpus.corpus import Corpus
 from core.corpus.states import DocumentChange
 from core.domain.errors import BadInput, RouteScopeError
 from core.domain.relevance import is_unmatched
@@ -24,9 +25,6 @@ from core.evaluation.counting import document_of
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.outcome import Outcome
 from core.evaluation.stored import checked, whole_lines
-
-if TYPE_CHECKING:
-    from core.corpus.corpus import Corpus
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations
 from reprlib import repr as short
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from core.corpus.corpus import Corpus
 from core.corpus.markdown import name_of
+from core.corpus.types import Document
 from core.corpus.variants import base_of
 from core.domain.errors import BadInput
 from core.domain.relevance import is_unmatched
@@ -23,11 +24,8 @@ from core.evaluation.labels.desk import Desk
 from core.evaluation.labels_file import holding
 from core.evaluation.question_folder import Qrels, merge
 from core.evaluation.templating import sentences
+from core.store import Store
 from core.store.labels import GRADES, Judgement, Pair
-
-if TYPE_CHECKING:
-    from core.corpus.types import Document
-    from core.store import Store
 
 MEDIAN = "lower median of different grades"
 How = Literal["adjudicated", "one grade", "all agree", "median", "unjudged"]

@@ -6,19 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import nan
-from typing import TYPE_CHECKING
 
 from core.analysis.rank_overlap import mean_overlaps
+from core.corpus.corpus import Corpus
 from core.evaluation import verdict
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.final import labelled_set
 from core.evaluation.outcome import Outcome
 from core.evaluation.scoring import route_values
 from core.evaluation.verdict import Verdict
-
-if TYPE_CHECKING:
-    from core.corpus.corpus import Corpus
-    from core.store import Store
+from core.store import Store
 
 TOP = 10  # passages of each ranking that are compared
 ALIKE = 0.6  # mean overlap from which routes are one group

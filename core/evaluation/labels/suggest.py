@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import Cancelled, RouteScopeError, Unavailable, describe
+from core.engine.engine import Engine
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.pool import store_of
+from core.store import Store
 from core.store.labels import MODEL, Judgement, Pair
 from core.store.run_annotations import MAX_TAG
-
-if TYPE_CHECKING:
-    from core.engine.engine import Engine
-    from core.store import Store
 
 BOUNDS = (0.25, 0.5, 0.75)  # of P(Yes), from which the grade is 1, 2 and 3: even, and relevant from one half
 NAMED = 20  # reasons kept of those why something is not scored

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import floor, inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from core.analysis.metrics import ANSWERS, KNOWN, METRICS
 from core.analysis.timeline import NEEDED
 from core.domain.errors import BadInput
+from core.domain.settings import Settings
 from core.domain.types import Run
 from core.evaluation import comparison, costs, experiment_store, scoring
 from core.evaluation.comparison import EVERY, Difference, Equal
@@ -20,9 +21,6 @@ from core.evaluation.costs import spent
 from core.evaluation.experiment_store import FIGURES, LABELLED, Evaluation
 from core.evaluation.figures import BaselineDifference, CorrectedMean, CorrectedPair, Figures, Means, read
 from core.evaluation.release.criteria import DERIVABLE, Criteria
-
-if TYPE_CHECKING:
-    from core.domain.settings import Settings
 
 UNJUDGED = "unjudged@10"
 LEAST_MS = 1000.0  # what `settled` allows any route: Nielsen 1993, a user's train of thought is kept for 1 s

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict, FiniteFloat, TypeAdapter
 from typing_extensions import TypedDict
@@ -16,6 +16,7 @@ from core.domain import people
 from core.domain.errors import BadInput
 from core.domain.format import number
 from core.domain.program import version
+from core.domain.settings import Settings
 from core.evaluation import experiment_store
 from core.evaluation.comparison import EVERY, Difference, family_level, pair, paired
 from core.evaluation.diff.questions import (
@@ -34,9 +35,6 @@ from core.evaluation.release.measured import Measured, find_evaluation, of_evalu
 from core.evaluation.statistics import LEVEL
 from core.evaluation.stored import checked
 from core.evaluation.templating import say, sentences
-
-if TYPE_CHECKING:
-    from core.domain.settings import Settings
 
 KIND, SCHEMA = "routescope release", 1
 MAX_BYTES = 50_000_000

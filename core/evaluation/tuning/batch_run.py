@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from core.analysis.metrics import by_question, titled
 from core.analysis.run_view import Recorded, below, recorded, top
@@ -20,15 +20,13 @@ from core.domain.outputs import Decision, Grading, WebGrades
 from core.domain.program import COMMAND
 from core.domain.types import Hit, Passage, RouteResult, Scored
 from core.engine import availability
+from core.engine.engine import Engine
 from core.evaluation import comparison, sets
 from core.evaluation.dataset import Found, LabelledSet
 from core.evaluation.finding import Finding, compared
 from core.evaluation.runner import Plan, ask
 from core.routes.registry import pick
 from core.steps.evaluate import Act, act
-
-if TYPE_CHECKING:
-    from core.engine.engine import Engine
 
 SHOWN = ("ndcg@10", "recall@10", "recall@100", "mrr@10")
 DEPTH = 100  # no metric shown looks further

@@ -6,13 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from core.analysis.metrics import COMPARED, titled
+from core.backends.workers.place import WorkPlace
 from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import BadInput
 from core.domain.types import Scored
 from core.engine.availability import missing
+from core.engine.engine import Engine
 from core.evaluation.comparison import family
 from core.evaluation.experiment_store import stamp
 from core.evaluation.finding import Finding, compared, sentence
@@ -22,10 +24,6 @@ from core.evaluation.tuning.sweep_grid import shown
 from core.evaluation.tuning.sweep_split import HELD_OUT, Split, split
 from core.evaluation.tuning.sweep_subject import Point, Rankings, Subject
 from core.routes.registry import pick
-
-if TYPE_CHECKING:
-    from core.backends.workers.place import WorkPlace
-    from core.engine.engine import Engine
 
 METRICS = (*COMPARED, "precision@5")
 By = Literal["in use", "done again", "run", "done again and run", "waits for a run"]

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from core.analysis.run_view import gradings, strippings
 from core.analysis.what_if.grading import ENOUGH, Gate, by_best, by_mean, floor_of, gates, known, nears
 from core.domain.errors import BadInput
 from core.domain.outputs import Written
+from core.domain.settings import Settings
 from core.domain.types import RouteResult, Span
 from core.evaluation import sets
 from core.evaluation.answers import Given, correct
@@ -25,9 +26,6 @@ from core.evaluation.tuning.batch_run import MODELS
 from core.evaluation.tuning.sweep_subject import Progress, results
 from core.routes.declare import Route
 from core.routes.registry import routes
-
-if TYPE_CHECKING:
-    from core.domain.settings import Settings
 
 Unit = Literal["question", "passage", "strip"]
 UNLABELLED = "no labels on whether the corpus answers them"
