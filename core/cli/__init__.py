@@ -1,4 +1,4 @@
-"""The command line, `python -m core` or `routescope`: a module for each command, loaded when asked for.
+"""The command line, `python -m core` or `routescope`: modules of commands, loaded when asked for.
 
 Every error becomes one line and an exit code. May import all of `core`; nothing imports it.
 """
