@@ -51,15 +51,6 @@ class Filled:
         return len(self.scores)
 
 
-def unlabelled(labelled: LabelledSet, outcomes: Outcomes) -> list[str]:
-    """Return the questions that were asked and that nobody labelled or marked as unanswerable."""
-    return [
-        one.id
-        for one in labelled.questions
-        if one.id in outcomes and one.answerable is not False and not labelled.touched(one.id)
-    ]
-
-
 def with_corrected(
     figures: Mapping[str, Any], labelled: LabelledSet, outcomes: Outcomes, filled: Filled | None = None
 ) -> dict[str, Any]:
@@ -94,7 +85,7 @@ def with_corrected(
         "labelled": len(drawn.labelled),
         "unlabelled": rest,
         "without_relevant": empty,
-        "auc": area,
+        "auc": area if judge else None,
         "judged": filled.judged if filled else 0,
         "drawn": drawn.drawn,
         "pairs": pairs,

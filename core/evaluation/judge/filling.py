@@ -16,7 +16,7 @@ from core.domain.errors import BadInput, Cancelled
 from core.evaluation import report, sets
 from core.evaluation.dataset import Written
 from core.evaluation.judge import record as records
-from core.evaluation.judge.correction import Filled, unlabelled, with_corrected
+from core.evaluation.judge.correction import Filled, with_corrected
 from core.evaluation.judge.measure import SEED, Judging, check_model, graded
 from core.evaluation.judge.source import own_policy
 from core.evaluation.labels import desk
@@ -155,14 +155,13 @@ def pools(labelled: LabelledSet, outcomes: Outcomes) -> Wanted:
     first `DEPTH` passages of all routes; nothing if they left out none. The order is random, so that a judge
     that changes while it grades errs alike on both.
     """
-    if not unlabelled(labelled, outcomes):
-        return []
+    known = [one for one in labelled.questions if one.id in outcomes]
+    left = {one.id for one in known if one.answerable is not False and not labelled.touched(one.id)}
     pooled = {
         (question.id, passage): question.query
-        for question in labelled.questions
-        if labelled.labelled(question.id)
-        or (not labelled.touched(question.id) and question.answerable is not False)
-        for one in outcomes.get(question.id, {}).values()
+        for question in (known if left else ())
+        if labelled.labelled(question.id) or question.id in left
+        for one in outcomes[question.id].values()
         if one.status == "ok"
         for passage, _ in one.hits[:DEPTH]
     }

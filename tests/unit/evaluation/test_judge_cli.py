@@ -45,11 +45,6 @@ def test_it_prints_the_kappa_the_confusion_and_what_is_left_open(engine, call):
     assert "Cohen's kappa of judge and people is 1.00 [1.00, 1.00] (almost perfect)" in out
     assert "The judge misses 0 of" in out
     assert "It may grade unjudged passages (eval --judge): the interval lies above 0.4." in out
-    code, out, _ = call("labels", "judge", "one", "--count", 80, "--json")
-    told = json.loads(out)
-    assert (code, told["shown"], told["binary"]["value"]) == (0, True, 1.0)
-    assert told["chosen"]["pairs"] + told["held_out"]["pairs"] == 80
-    assert told["policy"] == desks.DEFAULT
 
 
 def test_the_labels_of_a_corpus_are_a_set_too_and_eval_goes_by_them(engine, call, monkeypatch):
