@@ -10,7 +10,6 @@ FIRST_READ_PASSAGES = 5  # passages of the question's own search in which names 
     family="agentic",
     paper="Trivedi et al. 2023, arXiv:2212.10509; Godbole et al. 2019, arXiv:1909.07598",
     needs=[Need.BM25],
-    needs_if={("chooser", "model"): Need.LLM},
 )
 def iterative(
     do: Steps,
@@ -21,7 +20,6 @@ def iterative(
     threshold: Annotated[
         float, Parameter(0, 1, "minimum score to look up a name", tunes="threshold")
     ] = LOOK_UP_FROM,
-    chooser: Annotated[Literal["terms", "model"], "who chooses the name: shared terms, or a model"] = "terms",
     retriever: Annotated[Literal["hybrid", "bm25", "dense", "grep"], "what each search uses"] = "hybrid",
     fused_by: shared.FusedBy = "auto",
 ) -> Answer:
@@ -40,16 +38,12 @@ def iterative(
     collected = do.collect((), own, lead, keep)
     searched: tuple[str, ...] = ()
     new = len(collected)
-    calls = 2 if chooser == "model" else 0
-    while do.another_round(len(searched), steps, new, do.lacking(calls) if calls else "").decision == "go on":
+    while do.another_round(len(searched), steps, new).decision == "go on":
         missing = do.find_name(do.question, read, threshold, searched)
         if missing.decision == "nothing missing" or not missing.names:
             break
-        text = missing.query
-        if chooser == "model" and len(missing.names) > 1:
-            text = do.choose_name(do.question, missing.names, read).chosen
-        searched = (*searched, text)
-        found = find(text)
+        searched = (*searched, missing.query)
+        found = find(missing.query)
         grown = do.collect(collected, found, each, keep)
         new, collected = len(grown) - len(collected), grown
         read = do.collect(read, found, each, FIRST_READ_PASSAGES + steps * each)

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from core.backends.prompting.prompts import CHOOSE_NAME
-from core.backends.prompting.untrusted import between
 from core.domain.outputs import Fusion
 from core.domain.types import Ranking
-from core.steps.base import LETTERS
 from core.steps.decisions import Decided
 from core.steps.linked_names import LinkedName, Linker
 from core.steps.retrieve import Retrieve
 from core.steps.step import step
 
 ANSWER = 4  # model calls that an answer may take: whether there is one, the answer, each asked twice
-MAX_RECORDED_NAMES = 5  # names that are recorded, and that a model chooses from
+MAX_RECORDED_NAMES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class LoopDecision(Decided):
     """The decision whether a loop continues, or the limit that ends it."""
 
-    decision: Literal["go on", "steps used up", "nothing new", "budget spent"]
+    decision: Literal["go on", "steps used up", "nothing new"]
     why: str
 
 
@@ -42,23 +38,6 @@ class MissingName(Decided):
     SCORE = "score"
     TEXT = "query"
     FIRES = (("look up", "nothing missing"),)
-
-
-@dataclass(frozen=True, slots=True)
-class NameChoice(Decided):
-    """The model's choice of the name to look up."""
-
-    decision: Literal["another name", "the likeliest"]
-    scores: dict[str, float]
-    query: str  # the search text of the likeliest name
-    other: str  # the search text of the model's choice, or of the second name if it prefers none
-
-    FIRES = (("another name", "the likeliest"),)
-
-    @property
-    def chosen(self) -> str:
-        """Return the text to search with."""
-        return self.other if self.decision == "another name" else self.query
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +96,7 @@ class Iterate(Retrieve):
         return Seen(len(hits), new, round(float(cosines.max()), 4))
 
     @step("CHAIN", "go on or stop", returns=LoopDecision)
-    def another_round(self, done: int, steps: int, new: int, lacking: str) -> LoopDecision:
+    def another_round(self, done: int, steps: int, new: int) -> LoopDecision:
         """Decide whether another search follows after `done` further ones, the last of which added `new`
         passages.
         """
@@ -125,8 +104,6 @@ class Iterate(Retrieve):
             return LoopDecision("steps used up", f"{done} of {steps} further searches are done")
         if not new:
             return LoopDecision("nothing new", "the last search added no passage to those collected")
-        if lacking:
-            return LoopDecision("budget spent", lacking)
         return LoopDecision("go on", f"{new} new passages, {done} of {steps} further searches are done")
 
     @step("CHAIN", "find a name to look up", returns=MissingName)
@@ -148,31 +125,3 @@ class Iterate(Retrieve):
         why = f"{best.name!r} scores {best.score:.2f}, {'at least' if enough else 'below'} {threshold:g}"
         about = (why, best.score, threshold, best.query, names)
         return MissingName("look up" if enough else "nothing missing", *about)
-
-    @step("AGENT", "choose the name to look up", returns=NameChoice)
-    def choose_name(self, question: str, names: tuple[LinkedName, ...], read: Ranking) -> NameChoice:
-        """Ask the model which of `names`, best first, it would look up. The letter's probability decides;
-        without probabilities the word does, and the first name if it names none.
-
-        The model sees only the sentences that mention the names.
-        """
-        shown = names[: len(LETTERS)]
-        given = {"reuse_prefix": True, "question": question, "passages": _mentions(shown, read)}
-        reply, shares = self._choose(CHOOSE_NAME, [one.name for one in shown], "names", **given)
-        if shares is None:
-            why = f"the reply is none of the letters: {reply.text[:40]!r}"
-            return NameChoice("the likeliest", why, {}, names[0].query, names[0].query)
-        scores = {one.name: round(share, 4) for one, share in zip(shown, shares, strict=True)}
-        order = sorted(range(len(shown)), key=lambda at: -shares[at])  # ties: the likelier name
-        other = next((at for at in order if at), 0)
-        by = "probabilities" if reply.logprobs else "sampled word"
-        why = f"{shown[order[0]].name!r} has {shares[order[0]]:.2f}, by {by}"
-        about = (why, scores, shown[0].query, shown[other].query)
-        return NameChoice("another name" if order[0] else "the likeliest", *about)
-
-
-def _mentions(names: Sequence[LinkedName], read: Ranking) -> str:
-    """Quote the sentences that mention the names, by passage."""
-    titles = {hit.passage.id: hit.passage.title for hit in read}
-    said = dict.fromkeys((one.said_by, one.sentence) for one in names if one.said_by)
-    return "\n".join(between(at, titles.get(id, ""), text) for at, (id, text) in enumerate(said, 1))

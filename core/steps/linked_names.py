@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from core.backends.prompting.citations import sentences
 from core.corpus.corpus import Corpus
@@ -51,7 +51,6 @@ class LinkedName:
     # 0 to 1: the share that the sentence and the passage about the name cover together, times `match`
     score: float
     query: str  # the name and the question's words that `said_by` lacks
-    sentence: str = field(default="", repr=False)
 
 
 def names(sentence: str) -> tuple[str, ...]:
@@ -117,8 +116,8 @@ def _named_by(title: str) -> tuple[str, ...]:
     return (title, *((front, back) if back else ()), *((first,) if coded else ()))
 
 
-# The share covered, the passage (None: the question), the name, the sentence.
-_Mention = tuple[float, Passage | None, str, str]
+# The share covered, the passage (None: the question), the name.
+_Mention = tuple[float, Passage | None, str]
 
 
 class Linker:
@@ -184,20 +183,20 @@ class Linker:
         """
         known = {passage.doc_id for passage in found}
         best: dict[str, LinkedName] = {}
-        for covered, passage, name, sentence in self._mentioned(read):
+        for covered, passage, name in self._mentioned(read):
             for match, about in self.about(name):
                 if about.doc_id in known:
                     continue
-                link = self._link(name, passage, about, covered, match, sentence)
+                link = self._link(name, passage, about, covered, match)
                 if about.id not in best or link.score > best[about.id].score:
                     best[about.id] = link
         return tuple(sorted(best.values(), key=lambda one: (-one.score, one.about)))
 
     def _mentioned(self, read: Sequence[Passage]) -> list[_Mention]:
-        """Return the sentence that best mentions each name, for the first `PROBED` names by covered share."""
+        """Return the best mention of each name, for the first `PROBED` names by covered share."""
         analyzer = self._corpus.analyzer
         found: dict[tuple[str, str], _Mention] = {
-            ("", name): (0.0, None, name, "") for name in names(self._question)
+            ("", name): (0.0, None, name) for name in names(self._question)
         }
         for passage in read:
             if not self.missing(searchable(passage.title, passage.text)):
@@ -208,13 +207,13 @@ class Linker:
                 for name in names(sentence):
                     key = (passage.id, name)
                     if analyzer.terms(name) and (key not in found or covered > found[key][0]):
-                        found[key] = (covered, passage, name, sentence)
+                        found[key] = (covered, passage, name)
         ranked = sorted(found.values(), key=lambda one: -one[0])
-        probed = list(dict.fromkeys(name for _, _, name, _ in ranked))[:PROBED]
+        probed = list(dict.fromkeys(name for _, _, name in ranked))[:PROBED]
         return [one for one in ranked if one[2] in probed]
 
     def _link(
-        self, name: str, passage: Passage | None, about: Passage, covered: float, match: float, sentence: str
+        self, name: str, passage: Passage | None, about: Passage, covered: float, match: float
     ) -> LinkedName:
         text = searchable(passage.title, passage.text) if passage else name
         held = set(self._corpus.analyzer.terms(text))
@@ -230,5 +229,4 @@ class Linker:
             round(match, 4),
             round(score, 4),
             " ".join((name, *words)),
-            sentence,
         )

@@ -48,7 +48,6 @@ PARAMETERS = {
     "crag": {"evaluator": "llm"},
     "rerank": {"reranker": "llm"},
     "compress": {"how": "llm"},
-    "iterative": {"chooser": "model"},
 }
 WITHIN = ("azure", "magistral", "ollama", "vllm")  # kinds that ask no more than another one
 SPOKEN = (Turn("user", "I have a vase"), Turn("assistant", "ok"))

@@ -118,16 +118,6 @@ def test_the_look_up_can_be_forced_either_way(tmp_path, forced, searches):
     assert len(searched(result)) == searches
 
 
-def test_the_models_letter_chooses_among_the_names(tmp_path):
-    result, llm = ask(tmp_path, replies={"choose-name": "B"}, chooser="model", each=1, steps=1)
-    (chosen,) = outputs(result, "choose the name to look up")
-    assert chosen.decision == "another name"
-    (request,) = llm.requests
-    assert request.prompt == "choose-name/1"
-    assert request.grammar.startswith('root ::= "A" | "B"')
-    assert searched(result)[1] == chosen.details["other"]
-
-
 @given(st.text(max_size=200))
 def test_names_are_bounded_pieces_of_the_sentence(sentence):
     found = names(sentence)

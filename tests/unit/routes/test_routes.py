@@ -154,7 +154,7 @@ def test_a_broken_model_ends_in_a_shown_failure_with_spans(ask, name):
             p: ModelFailed("the endpoint answered HTML")
             for p in (
                 *("rewrite", "variants", "hyde", "grade", "step-back", "decompose", "answer", "sql"),
-                *("choose-name", "choose-action", "evidence", "reformulate", "relevant"),
+                *("choose-action", "evidence", "reformulate", "relevant"),
                 *("order-passages", "best-passage", "write-patterns", "choose-tool", "choose-file"),
             )
         }
