@@ -61,7 +61,7 @@ def triage_(
     opened = engine.corpus(source.name)
     with working() as (bar, stop):
         if read is None:
-            recorded: Iterable[triage.Recorded] = triage.of_store(store_of(engine), source.name)
+            recorded: Iterable[triage.TrafficRequest] = triage.of_store(store_of(engine), source.name)
         else:
             recorded = triage.of_traces(read.traces, opened)
             if label_set is not None:

@@ -57,7 +57,7 @@ Progress = Callable[[str, int, int], None]  # (what is done, how many, of how ma
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class TrafficRequest:
     """A request that another program answered: `runs` have the passages it showed; none if its trace has
     none. `complained`: whether a score or a person called the answer bad.
     """
@@ -129,26 +129,28 @@ def similarity(one: Sequence[str], other: Sequence[str]) -> float:
     return 1.0 if one == other else rbo(one, other, PERSISTENCE)
 
 
-def of_traces(traces: Sequence[ForeignTrace], corpus: Corpus) -> Iterator[Recorded]:
+def of_traces(traces: Sequence[ForeignTrace], corpus: Corpus) -> Iterator[TrafficRequest]:
     """Yield the requests of traces that are not stored, their passages matched to `corpus`."""
     for trace in traces:
         said = [one for span in trace.spans for one in span.attributes.get(FEEDBACK) or ()]
         user, session = (next((v for s in trace.spans if (v := s.text(*n))), "") for n in (USER, SESSION))
         runs = imported([trace], corpus, SHOWN).runs
-        yield Recorded(question(trace), runs, any(map(negative, said)), user, session)
+        yield TrafficRequest(question(trace), runs, any(map(negative, said)), user, session)
 
 
-def of_store(store: Store, corpus: str) -> Iterator[Recorded]:
+def of_store(store: Store, corpus: str) -> Iterator[TrafficRequest]:
     """Yield the requests of a corpus that `import` stored, the newest `STORED`."""
     asked = (known for desk in complaint_sets(store, corpus) for known in desk.questions)
     complained = {one.run for known in asked for one in known.complaints}
     for id in store.ids(corpus=corpus, source="trace")[:STORED]:
         run = store.load(id)
-        yield Recorded(run.query.text, [run], id in complained, session=run.settings.get("conversation", ""))
+        yield TrafficRequest(
+            run.query.text, [run], id in complained, session=run.settings.get("conversation", "")
+        )
 
 
 def read_traffic(
-    recorded: Iterable[Recorded], corpus: Corpus, progress: Progress = lambda _what, _done, _of: None
+    recorded: Iterable[TrafficRequest], corpus: Corpus, progress: Progress = lambda _what, _done, _of: None
 ) -> tuple[list[TrafficQuestion], list[str]]:
     """Return the different questions of traffic with the passages shown, the most frequent first, and
     warnings.
@@ -197,7 +199,7 @@ def read_traffic(
 def triage(
     engine: Engine,
     corpus: Corpus,
-    recorded: Iterable[Recorded],
+    recorded: Iterable[TrafficRequest],
     routes: Sequence[str],
     *,
     budget: Budget | None = None,
