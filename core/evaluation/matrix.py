@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 ONE_SHOT = {"bm25": "bm25", "dense": "dense", "hybrid": "hybrid_auto", "grep": "grep"}
 HARNESSES = {"one_shot": "", "iterative": "iterative", "agent": "read_files"}
 MatrixCell = tuple[str, str, str, dict[str, Any]]  # harness, retriever, route and its parameters
+LEVEL = "noise"  # key of a row: how many times as many passages were added
 SEEN = 9  # passages that a harness may see of each question
 
 
@@ -83,7 +84,7 @@ def measure(
             outcomes, whole = runner.run(within, labelled, plan, ended=cancel.is_set, progress=report)
             if not whole:
                 raise Cancelled("stopped by the user")
-            row = {"noise": times, "generated": lacking, "harness": harness, "retriever": retriever}
+            row = {LEVEL: times, "generated": lacking, "harness": harness, "retriever": retriever}
             rows.append(row | {"route": route, **measured(labelled, outcomes, route, answers=bool(style))})
     return rows
 

@@ -8,6 +8,7 @@ from typing import Any
 from core.analysis.metrics import titled
 from core.corpus.types import DenseWeight
 from core.evaluation.finding import figures
+from core.evaluation.matrix import LEVEL
 from core.evaluation.tuning.sweep import Curve, Tried, named
 from core.evaluation.tuning.sweep_grid import shown
 from ui.charts import style
@@ -44,7 +45,7 @@ def noise_slope(
     rows: Sequence[Mapping[str, Any]], harnesses: Sequence[str], retrievers: Sequence[str]
 ) -> Figure:
     """Draw the recall of each retriever at each level of noise, the harnesses next to each other."""
-    levels = sorted({int(row["noise"]) for row in rows})
+    levels = sorted({int(row[LEVEL]) for row in rows})
     ticks = [f"{name.replace('_', ' ')}<br>×{level}" for name in harnesses for level in levels]
     figure = chart(300, x=style.name_axis(ticks), y={"title": "recall seen", "range": [0, 1.02]})
     colours = [KINDS["RETRIEVER"][1], KINDS["LLM"][1], KINDS["CHAIN"][1], KINDS["EVALUATOR"][1]]

@@ -12,7 +12,7 @@ from core.corpus.build import Progress
 from core.corpus.noise import lacking
 from core.domain.needs import Need
 from core.engine.availability import missing
-from core.evaluation.matrix import HARNESSES, ONE_SHOT, SEEN, measure, planned
+from core.evaluation.matrix import HARNESSES, LEVEL, ONE_SHOT, SEEN, measure, planned
 from ui.app import corpora, say, state
 from ui.app.choice import switch
 from ui.app.plot import plot
@@ -40,10 +40,9 @@ def draw(look: Look) -> None:
 
     def work(progress: Progress, cancel: threading.Event) -> list[dict[str, Any]]:
         cells = planned(engine, HARNESSES, ONE_SHOT, scripted=not asks)
-        how: dict[str, Any] = {"noise": sorted(times), "others": chosen}
-        return measure(
-            engine, look.evaluation.labelled, corpus, cells, **how, progress=progress, cancel=cancel
-        )
+        how: dict[str, Any] = {"progress": progress, "cancel": cancel}
+        labelled = look.evaluation.labelled
+        return measure(engine, labelled, corpus, cells, noise=sorted(times), others=chosen, **how)
 
     what = f" with {chosen} {times}" if times else ""
     called = f"{look.evaluation.name} matrix{' by the model' if asks else ''}{what}"
@@ -53,7 +52,7 @@ def draw(look: Look) -> None:
 
 
 def _drawn(every: list[dict[str, Any]]) -> None:
-    rows = [row for row in every if not row["noise"]]
+    rows = [row for row in every if not row[LEVEL]]
     by = {(row["harness"], row["retriever"]): row for row in rows}
     values = [[by[harness, retriever]["recall"] for retriever in ONE_SHOT] for harness in HARNESSES]
     if not rows[0]["n"]:
@@ -76,7 +75,7 @@ def _drawn(every: list[dict[str, Any]]) -> None:
     tables.table(
         [
             {
-                "Noise": row["noise"],
+                "Noise": row[LEVEL],
                 "Harness": row["harness"],
                 "Retriever": row["retriever"],
                 "Failed": row["failed"],

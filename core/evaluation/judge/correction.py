@@ -16,7 +16,7 @@ from core.analysis.metrics import HEADLINE, by_question
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.figures import CorrectedMean
 from core.evaluation.finding import count
-from core.evaluation.labels.draw import Sample, largest_difference, sample
+from core.evaluation.labels.draw import DrawnSample, largest_difference, sample
 from core.evaluation.outcome import Outcomes
 from core.evaluation.question_folder import Qrels
 from core.evaluation.release.criteria import Criteria
@@ -125,14 +125,14 @@ class _View:
         )
 
 
-def _mean(drawn: Sample, one: _View) -> CorrectedMean | None:
+def _mean(drawn: DrawnSample, one: _View) -> CorrectedMean | None:
     ids = [id for id in drawn.labelled if id in one.people]
     every = [one.judge[id] for id in drawn.every if id in one.judge] if one.judged else []
     weights = [drawn.weights[id] for id in ids]
     return corrected([one.people[id] for id in ids], [one.judge[id] for id in ids], every, weights)
 
 
-def _difference(drawn: Sample, one: _View, other: _View, labelled: LabelledSet) -> CorrectedMean | None:
+def _difference(drawn: DrawnSample, one: _View, other: _View, labelled: LabelledSet) -> CorrectedMean | None:
     """Return the corrected difference of two routes. A drawn question for which people found nothing relevant
     counts as no difference.
     """

@@ -31,7 +31,7 @@ FLOOR = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class DrawnSample:
     """The questions that people labelled, as a random part of all."""
 
     # all questions that could have been labelled, the labelled ones first
@@ -88,7 +88,7 @@ def largest_difference(mine: Sequence[str], theirs: Sequence[str]) -> float:
     return min(1.0, found)
 
 
-def sample(labelled: LabelledSet, asked: Collection[str]) -> Sample:
+def sample(labelled: LabelledSet, asked: Collection[str]) -> DrawnSample:
     """Return the labelled part of the questions that were `asked`. Of drawn questions only those before the
     first unlabelled one are in it.
     """
@@ -97,9 +97,9 @@ def sample(labelled: LabelledSet, asked: Collection[str]) -> Sample:
     if not drawn:
         mine = [one.id for one in known if labelled.labelled(one.id)]
         every = (*mine, *(one.id for one in known if not labelled.touched(one.id)))
-        return Sample(every, tuple(mine), dict.fromkeys(every, 1.0), False)
+        return DrawnSample(every, tuple(mine), dict.fromkeys(every, 1.0), False)
     drawn.sort(key=lambda one: -one[0].key)
     n = next((at for at, (_, id) in enumerate(drawn) if not labelled.touched(id)), len(drawn))
     next_key = drawn[n][0].key if n < len(drawn) else 0.0
     weights = {id: n / len(drawn) * max(1.0, next_key / place.size) for place, id in drawn}
-    return Sample(tuple(weights), tuple(weights)[:n], weights, True)
+    return DrawnSample(tuple(weights), tuple(weights)[:n], weights, True)
