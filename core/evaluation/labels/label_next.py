@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from core.analysis.rank_overlap import jaccard
 from core.domain import people
 from core.domain.errors import BadInput
-from core.domain.types import Query, Run
+from core.domain.types import Query
 from core.evaluation.comparison import SAME
 from core.evaluation.dataset import UNDECIDED, Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.final import final
-from core.evaluation.labels.pool import DEPTH, best, id_of, ranks, texts_of
+from core.evaluation.labels.pool import DEPTH, ranks, texts_of
 from core.evaluation.labels.settled import SHOWN, contest
 from core.store.codec import dumps, to_bytes
 from core.store.labels import GRADES, Judgement, LabelSet, LabelStore, Pair, Pooled, now
@@ -38,15 +38,13 @@ if TYPE_CHECKING:
     from core.store import Store
 
 ORDER = "~"  # between an evaluation and two routes, where an address names the order
-NEWEST = 200  # stored runs that are looked through for questions
-SESSIONS = 20  # of their questions at most join a set at a time
 SUFFIX = "to settle"  # of the name of a set with an evaluation's questions
-Where = Literal["evaluation", "label set", "session"]
+Where = Literal["evaluation", "label set"]
 
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """A question to label: `id` of it in the evaluation or the label set, or of the run that asked it.
+    """A question to label: `id` of it in the evaluation or the label set.
 
     `change`: how much labels of its unjudged passages could move the difference of the two routes in DCG, for
     a relevant passage of gain 1. `passages`: those, the most decisive first. `apart`: 1 minus the Jaccard
@@ -106,22 +104,6 @@ def of_desk(desk: Desk, one: str, other: str) -> list[Next]:
     return ordered(found)
 
 
-def of_runs(runs: Iterable[Run], one: str, other: str) -> list[Next]:
-    """Return the questions of stored runs in which both routes ended well; of a question asked twice only the
-    first given run counts.
-    """
-    found: dict[Query, Next] = {}
-    for run in runs:
-        by = {result.route: result for result in run.results if result.status == "ok"}
-        if run.query not in found and one in by and other in by:
-            places = [
-                {hit.passage.id: at for at, hit in enumerate(by[route].hits[:DEPTH], 1)}
-                for route in (one, other)
-            ]
-            found[run.query] = _next("session", run.id, run.query, places, (), False)
-    return ordered(found.values())
-
-
 def ordered(found: Iterable[Next]) -> list[Next]:
     """Those that labels could change, the largest change first, then the farthest apart."""
     return sorted((one for one in found if one.change > SAME), key=lambda one: (-one.change, -one.apart))
@@ -133,8 +115,7 @@ def begin(
     """Return the label set of an evaluation with the passages that decide between two routes in its pool, and
     the ids of its questions, the most decisive first. It is the set used by the evaluation. If its labels
     come from elsewhere, a set is created from its questions and judgements, which count as an import, and
-    reused later. Questions of stored sessions in which both routes answered, and differ, join it. Raises
-    BadInput if there is nothing to label, or the set of that name is over another corpus.
+    reused later. Raises BadInput if there is nothing to label or the set of that name is over another corpus.
     """
     found = of_evaluation(evaluation, one, other)
     if not found:
@@ -157,15 +138,7 @@ def begin(
             pool[ids[item.query]] = [
                 Pooled(texts[id], tuple(at[id].items())) for id in item.passages if id in texts
             ]
-    asked = _of_sessions(store, desk, one, other)
-
-    def work(labels: LabelStore) -> None:
-        for question, passages in asked.items():
-            labels.keep_question(name, desks.document(question))
-            pool[question.id] = passages
-        labels.add_to_pool(name, pool)
-
-    store.change_labels(work)
+    desks.add_to_pool(store, name, pool)
     return name, tuple(pool)
 
 
@@ -204,23 +177,6 @@ def _next(
     decisive = sorted((p for p, weight in weights.items() if weight > SAME), key=lambda p: (-weights[p], p))
     apart = 1 - jaccard(list(mine), list(theirs), DEPTH) if mine or theirs else 0.0
     return Next(where, id, query, sum(weights.values()), apart, tuple(decisive), labelled)
-
-
-def _of_sessions(store: Store, desk: Desk, one: str, other: str) -> dict[Question, list[Pooled]]:
-    """Questions of stored sessions over the corpus in which both routes answered and differ, and that the set
-    does not have: those whose labels decide most, with the passages that do.
-    """
-    known = {question.query for question in desk.questions}
-    found = store.sessions(corpus=desk.set.corpus, limit=NEWEST)
-    runs = {
-        row.id: store.load(row.id) for row in found if {one, other} <= {*row.routes} and row.status == "done"
-    }
-    fresh = [run for run in runs.values() if run.query not in known and id_of(run.query) not in desk.asked]
-    asked = {}
-    for item in of_runs(fresh, one, other)[:SESSIONS]:
-        pooled = best([result for result in runs[item.id].results if result.route in (one, other)], DEPTH)
-        asked[Question(id_of(item.query), item.query)] = [p for p in pooled if p.passage.id in item.passages]
-    return asked
 
 
 def _own(store: Store, evaluation: Evaluation, corpus: Corpus) -> str:

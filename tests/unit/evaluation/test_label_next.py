@@ -18,7 +18,6 @@ from core.evaluation.outcome import Outcome
 from core.store import Store
 from core.store.labels import Judgement, Pooled
 from tests.released import evaluation
-from tests.runs import make_run
 
 
 def hits(*ids):
@@ -141,27 +140,3 @@ def test_nothing_to_label_and_a_set_over_another_corpus_are_said(made, store):
     begun = replace(made, spec={**made.spec, "labels": "mine"})
     with pytest.raises(BadInput, match="over corpus elsewhere, not tiny"):
         label_next.begin(store, begun, "bm25", "dense", Corpus())
-
-
-def test_questions_of_sessions_in_which_the_routes_differ_join_the_set(made, store):
-    run = make_run(mishaps=False, run_id="good", corpus="tiny")
-    one, other = (result.route for result in run.results[:2])
-    lists = [[hit.passage.id for hit in result.hits[:10]] for result in run.results[:2]]
-    assert lists[0] != lists[1]
-    both = {"bm25": one, "dense": other}
-    names = {route: name for name, route in both.items()}
-    results = tuple(
-        replace(result, route=names[result.route]) for result in run.results if result.route in names
-    )
-    store.save(replace(run, results=results))
-    store.save(replace(run, id="elsewhere", corpus="other", results=results))
-    store.flush()
-    name, asked = label_next.begin(store, made, "bm25", "dense", Corpus())
-    desk = desks.load(store, name)
-    (new,) = [question for question in desk.questions if question.query == run.query]
-    assert new.id in asked
-    pooled = desk.pool[new.id]
-    assert pooled.keys() <= {*lists[0], *lists[1]}
-    assert new.id in label_next.order(desk, made, "bm25", "dense")
-    again = label_next.begin(store, made, "bm25", "dense", Corpus())
-    assert len(desks.load(store, again[0]).questions) == len(desk.questions)
