@@ -12,9 +12,8 @@ from core.domain.redact import MARK, redacted
 
 SCHEMES = ("postgresql://", "postgres://")
 INSTALL = "pip install -r requirements-server.txt"
-ESCAPE = (
-    "\U0010ffff"  # begins a character that PostgreSQL's text cannot hold: NUL, a lone surrogate, this one
-)
+# begins a character that PostgreSQL's text cannot hold: NUL, a lone surrogate, this one
+ESCAPE = "\U0010ffff"
 _UNFIT = re.compile(f"[\0\ud800-\udfff{ESCAPE}]")
 _ESCAPED = re.compile(f"{ESCAPE}([0-9a-f]{{6}})")
 

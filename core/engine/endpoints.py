@@ -42,9 +42,8 @@ class EndpointReport:
     """A model or service that the settings name, and what is known of it."""
 
     kind: Kind
-    name: (
-        str  # of a chat model "llm" for the default, else its table's; of an embedder as the settings name it
-    )
+    # of a chat model "llm" for the default, else its table's; of an embedder as the settings name it
+    name: str
     model: str
     address: str
     state: Literal["ok", "failed", "not tested"] = "not tested"

@@ -18,9 +18,8 @@ from core.domain.program import table
 from core.domain.types import Ranking
 from core.steps.gate import exact_terms
 
-MAX_QUESTION_CHARS = (
-    2_000  # characters of a question that are looked at: the kind shows early, and time stays bounded
-)
+# characters of a question that are looked at: the kind shows early, and time stays bounded
+MAX_QUESTION_CHARS = 2_000
 MOST_WORDS = 60  # more count as many
 MAX_COUNT = 4.0  # of things that are counted
 SUMS = ("asks how many", "asks for a list", "summing words", "superlatives")  # of what a query sums or sorts

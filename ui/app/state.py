@@ -20,9 +20,8 @@ ROUTES = "routes"
 RUN = "run_id"  # the run that Compare shows
 ASKED = "run_asked"  # the run that was begun here last: the address names it too, which survives a reload
 TURNS = "turns"  # the conversation before the question, as it was put into the editor
-SAID = (
-    "said"  # the same with what was edited since: survives a visit to another page, which the editor does not
-)
+# the same with what was edited since: survives a visit to another page, which the editor does not
+SAID = "said"
 VERSION = "turns_version"  # new editors of turns and parameters are made when they are replaced from outside
 PARAMETERS = "parameters"  # {route: {parameter: value}}, only what differs from the defaults
 ANSWERS = "answers"

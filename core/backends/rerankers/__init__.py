@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from core.backends.late import TokenEmbedder
+from core.backends.embedder import MINILM
+from core.backends.late import TokenEmbedder, token_embedder
 from core.backends.named_models import named
 from core.backends.rerankers.blend import BlendReranker, TokenCache
 from core.backends.rerankers.cross import (
@@ -65,9 +66,6 @@ class Rerankers:
         """
 
         def load() -> BlendReranker:
-            from core.backends.embedder import MINILM
-            from core.backends.late import token_embedder
-
             tokens = self._tokens() if self._tokens else token_embedder(MINILM[0], settings=self._settings)
             cache = self._settings.home / "cache" / "tokens.sqlite"
             return BlendReranker(tokens, TokenCache(cache, tokens.name))
