@@ -23,7 +23,6 @@ from core.domain import settings
 from core.domain.errors import BadInput
 from core.domain.format import between, number, size
 from core.domain.pipelines import Pipeline, from_file
-from core.domain.settings import Settings
 from core.engine import engine as engines
 from core.evaluation import embedder_change, experiment_store, sets
 from core.evaluation.background import free_name
@@ -145,7 +144,7 @@ def eval_(
     for one in (*others, source):
         corpora.ensure(one, now)
     if others:
-        folder = out or free_place(now, source.name)
+        folder = out or place(now, free_name(f"{source.name}-chunkings", names(now)))
         return measure(engine, spec, found, source, folder, max_failed=max_failed, **course)
     if embedders is not None:
         spec = _retuned(engine, spec, picked, found)
@@ -212,11 +211,6 @@ def _read_files(
     queries = {question.id: question.query for question in questions}
     for pipeline in files:
         use(pipeline.name, read(Path(pipeline.target), queries, of))
-
-
-def free_place(settings: Settings, corpus: str) -> Path:
-    """Return an unused folder for the evaluation."""
-    return place(settings, free_name(f"{corpus}-chunkings", names(settings)))
 
 
 def measure(

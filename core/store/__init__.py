@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from core.domain import people
 from core.domain.errors import BadInput, Unavailable
+from core.domain.once import Recent
 from core.domain.people import Person
 from core.domain.types import ASKED_BY, Query, Remembered, Run, Turn
 from core.store import deeds, memory, named_rows, playlists, purge, run_annotations, runs
@@ -57,7 +58,8 @@ class Store:
         """
         self.path: Place = path if isinstance(path, Dsn) else Path(path)
         self._runs = runs.RunWriter()
-        self._kept: dict[str, tuple[tuple[int, float], Run]] = {}  # runs loaded last: when written, and what
+        # Runs loaded last: when written, and what.
+        self._kept: Recent[str, tuple[tuple[int, float], Run]] = Recent(MAX_LOADED_RUNS)
         self._writer = StoreWriter(self.path, lambda path: open_to_write(path), self._runs)
         self.deletion = Deletion(self.path, self._writer, undo_s)
         try:
@@ -100,8 +102,6 @@ class Store:
             run = runs.read(connection, number)
         if written is not None:  # a page loads the same run again at each click
             self._kept[run_id] = (written, run)
-            while len(self._kept) > MAX_LOADED_RUNS:
-                self._kept.pop(next(iter(self._kept)), None)
         return run
 
     def sessions(

@@ -1,10 +1,6 @@
-"""Playlists in the store: kept in order, checked, on the disk on return."""
+"""Playlists in the store: kept in order, checked."""
 
-import signal
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,10 +8,9 @@ from hypothesis import strategies as st
 
 from core.domain.errors import BadInput
 from core.domain.types import Turn
-from core.store import PlaylistEntry, Store
+from core.store import PlaylistEntry
 from core.store.playlists import MAX_ENTRIES, clean_entries, from_document, to_document
 
-ROOT = Path(__file__).resolve().parents[3]
 ONE = PlaylistEntry(
     "How do I return a vase?", "support", "r1", (Turn("user", "Hello."),), ("bm25", "dense"), "First."
 )
@@ -77,31 +72,3 @@ def test_a_wrong_entry_is_named_and_nothing_is_saved(store, wrong, told):
 def test_too_many_entries_are_refused(store):
     with pytest.raises(BadInput, match="at most 500"):
         store.save_playlist("p", [ONE] * (MAX_ENTRIES + 1))
-
-
-KILLED = """
-import sys
-from pathlib import Path
-from core.store import PlaylistEntry, Store
-store = Store(Path(sys.argv[1]))
-for n in range(100_000):
-    store.save_playlist("p", [PlaylistEntry(f"question {n}", "support")] * (1 + n % 7))
-    print(n, flush=True)
-"""
-
-
-@pytest.mark.process
-def test_a_killed_process_loses_no_playlist_that_was_saved(tmp_path):
-    path = tmp_path / "sessions.sqlite"
-    process = subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    )
-    said = [process.stdout.readline() for _ in range(12)]
-    process.send_signal(signal.SIGKILL)
-    said += process.stdout.read().splitlines(keepends=True)
-    process.wait()
-    last = max(int(line) for line in said if line.endswith("\n"))
-    (found,) = Store(path).playlists()
-    number = int(found.entries[0].question.split()[1])
-    assert last <= number <= last + 1
-    assert found.entries == (PlaylistEntry(f"question {number}", "support"),) * (1 + number % 7)
