@@ -18,8 +18,9 @@ from core.backends.fid import HOW, FusionInDecoder
 from core.backends.hosted_embedder import HostedEmbedder
 from core.backends.llm import CachedLLM
 from core.backends.rerankers import Rerankers
+from core.backends.searxng import Searxng
 from core.backends.sql import Database
-from core.backends.web import SNAPSHOT, load_web
+from core.backends.web import NONE, SNAPSHOT
 from core.corpus import catalogue, index
 from core.corpus.corpus import Corpus
 from core.corpus.enrichments.store import Opened
@@ -168,15 +169,13 @@ class Resources:
 
     def web(self) -> WebSearch | None:
         """Return the configured web search, or None. Raises Unavailable or BadInput."""
-
-        def load() -> WebSearch | None:
-            return load_web(
-                self.settings, lambda: Snapshot(pages := self.corpus("web"), self.embedder_of(pages))
-            )
-
-        if self.settings.web_search == SNAPSHOT:  # its pages may be indexed again meanwhile
-            return load()
-        return self._clients.get("web", load)
+        now = self.settings
+        if now.web_search == NONE:
+            return None
+        if now.web_search == SNAPSHOT:  # its pages may be indexed again meanwhile
+            return Snapshot(pages := self.corpus("web"), self.embedder_of(pages))
+        private, secrets = now.private("web_search"), now.secrets()
+        return self._clients.get("web", lambda: Searxng(now.web_search, private=private, secrets=secrets))
 
     def rerankers(self) -> Rerankers:
         """Return the rerankers of this process, each loaded on first use."""

@@ -10,12 +10,12 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from core.backends.searxng import MAX_CHARS, Searxng, endpoint, falling, plain
-from core.backends.web import load_web
 from core.domain.errors import BadInput, Cancelled, Unavailable, WebFailed, WebTimedOut
 from core.domain.settings import Settings, load
 from core.engine.doctor import of_endpoint
 from core.engine.endpoints import endpoints, try_endpoint
 from core.engine.engine import Engine
+from core.engine.resources import Resources
 from tests.loopback import Loopback, drip, hold, http, loopback
 
 RESULTS: list[dict[str, Any]] = [
@@ -213,14 +213,10 @@ def test_an_address_is_made_whole_or_refused_without_its_secrets() -> None:
 
 
 def test_the_setting_chooses_and_a_wrong_one_is_told(tmp_path: Any) -> None:
-    def no_pages() -> Any:
-        raise Unavailable("corpus web is not built")
-
-    assert load_web(Settings(home=tmp_path, web_search="none"), no_pages) is None
-    with pytest.raises(Unavailable, match="not built"):
-        load_web(Settings(home=tmp_path), no_pages)
-    found = load_web(Settings(home=tmp_path, web_search="http://127.0.0.1:9/"), no_pages)
-    assert isinstance(found, Searxng)
+    assert Resources(Settings(home=tmp_path, web_search="none")).web() is None
+    with pytest.raises(Unavailable, match="web"):
+        Resources(Settings(home=tmp_path)).web()
+    assert isinstance(Resources(Settings(home=tmp_path, web_search="http://127.0.0.1:9/")).web(), Searxng)
     with pytest.raises(BadInput, match="web_search"):
         load(web_search="google")
 
