@@ -89,20 +89,16 @@ def test_the_harness_offers_only_its_tools(tmp_path, tools, offered):
     assert f"Actions: list, find, {offered}, read\n" in asked
 
 
-def test_a_range_is_read_around_the_best_passage_and_is_cited(tmp_path):
+def test_a_range_is_read_around_the_best_passage_and_cited_and_what_is_not_read_is_said(tmp_path):
     llm = {"answer": "Bus 12 [2].", "evidence": "0.90"}
     result, _ = ask(tmp_path, ("read", ""), llm=llm, tools="grep", length=2, answers="all", threshold=0.5)
     assert set(read(result)) == {"hotel.md:0-60", "hotel.md:60-90"}
     assert result.citations == (read(result)[1],)
     fate = PassageTrace(result).fate("hotel.md:0-60", 10)
     assert (fate.kind, fate.step.name) == ("not used", "write answer")
-
-
-def test_what_was_found_and_not_read_is_said_with_the_end_of_the_budget(tmp_path):
     result, _ = ask(tmp_path, ("read", ""), tools="grep", length=1, keep=1)
     fate = PassageTrace(result).fate("zoo.md:0-40", 1)
-    assert fate.kind == "found, not opened"
-    assert fate.step.name == "choose again or stop"
+    assert (fate.kind, fate.step.name) == ("found, not opened", "choose again or stop")
     assert "budget spent" in fate.words
 
 
