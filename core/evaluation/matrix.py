@@ -40,10 +40,8 @@ def cell(harness: str, retriever: str, scripted: bool) -> tuple[str, dict[str, A
         return ONE_SHOT[retriever], {}
     if harness == "iterative":
         return "iterative", {"retriever": retriever, "keep": SEEN}
-    chooser = "script" if scripted else "model"
-    if retriever == "grep":
-        return "read_files", {"tools": "grep", "chooser": chooser, "keep": SEEN}
-    return "read_files", {"tools": "search", "retriever": retriever, "chooser": chooser, "keep": SEEN}
+    found = {"tools": "grep"} if retriever == "grep" else {"tools": "search", "retriever": retriever}
+    return "read_files", {**found, "chooser": "script" if scripted else "model", "keep": SEEN}
 
 
 def measure(

@@ -220,13 +220,5 @@ class Linker:
         gained = self.share(set(self._corpus.analyzer.terms(searchable(about.title, about.text))) - held)
         words = (word for word in self.missing(text) if word not in wording(name).split())
         score = min(1.0, covered + gained) * match
-        return LinkedName(
-            name,
-            passage.id if passage else "",
-            about.id,
-            round(covered, 4),
-            round(gained, 4),
-            round(match, 4),
-            round(score, 4),
-            " ".join((name, *words)),
-        )
+        shares = round(covered, 4), round(gained, 4), round(match, 4), round(score, 4)
+        return LinkedName(name, passage.id if passage else "", about.id, *shares, " ".join((name, *words)))

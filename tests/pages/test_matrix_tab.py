@@ -3,9 +3,11 @@
 from core.corpus import builds
 from core.evaluation import experiment_store
 from core.evaluation.experiment import perform, prepare
+from core.evaluation.matrix import HARNESSES, ONE_SHOT
 from core.evaluation.spec import Spec
 from tests.pages.reading import shown
 from tests.pages.test_evaluate_page import questions  # noqa: F401 - a fixture
+from ui.charts.sweep import noise_slope
 
 
 def test_the_matrix_is_measured_in_the_background_and_names_the_best_cell(view, engine, questions):  # noqa: F811
@@ -20,3 +22,7 @@ def test_the_matrix_is_measured_in_the_background_and_names_the_best_cell(view, 
     best = max(row["recall"]["mean"] for row in build.result)
     assert f"Highest recall: one shot with bm25, {best:.3f}" in shown(app)
     assert len(next(one.value for one in app.dataframe if "Harness" in one.value.columns)) == 12
+    rows = [row | {"noise": times} for times in (0, 10) for row in build.result]
+    drawn = noise_slope(rows, list(HARNESSES), list(ONE_SHOT)).data
+    assert [len(one.x) for one in drawn] == [2] * len(HARNESSES) * len(ONE_SHOT)
+    assert len({place for one in drawn for place in one.x}) == len(rows), "no two stand at one place"

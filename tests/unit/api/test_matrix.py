@@ -29,7 +29,8 @@ def test_every_cell_is_a_route_with_allowed_parameters():
 def test_an_unknown_harness_or_retriever_is_refused(harness, retriever, capsys):
     with pytest.raises(BadInput):
         cell(harness, retriever, True)
-    assert main(["matrix", "support", "--harness", harness, "--retrievers", retriever]) == BAD_INPUT
+    for wrong in (["--harness", harness, "--retrievers", retriever], ["--noise", "10,x"], ["--noise", "10"]):
+        assert main(["matrix", "support", *wrong]) == BAD_INPUT
     assert capsys.readouterr().out == ""
 
 

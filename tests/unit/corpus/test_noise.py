@@ -10,9 +10,13 @@ from core.corpus import index, noise
 from core.corpus.chunk import Chunking
 from core.domain.errors import BadInput
 from core.domain.text import searchable
+from core.domain.types import Query
+from core.engine.engine import Engine
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.matrix import measure, planned
 
 
-def test_own_passages_stay_and_only_generated_ones_are_embedded(tmp_path, settings, model):
+def test_own_passages_stay_and_only_generated_ones_are_embedded(tmp_path, settings, model, monkeypatch):
     own, other = tmp_path / "own", tmp_path / "other"
     for folder in (own, other):
         folder.mkdir()
@@ -47,3 +51,12 @@ def test_own_passages_stay_and_only_generated_ones_are_embedded(tmp_path, settin
     assert index.open_corpus(made.name, settings=inside).size == made.size
     with pytest.raises(BadInput):
         noise.build(base, [base], 2, **how)
+    monkeypatch.setattr("core.backends.embedder.load_embedder", lambda _name, *, settings: model)
+    engine, relevant = Engine(settings), next(base.everything())[1].id
+    labelled = LabelledSet("set", (Question("q", Query("depot number 0")),), {"q": {relevant: 1}})
+    cells = planned(engine, ["one_shot"], ["bm25", "grep"], scripted=True)
+    rows = measure(engine, labelled, base.name, cells, noise=[2], others=[others[0].name])
+    assert [(row["noise"], row["generated"], row["failed"]) for row in rows] == [(0, 0, 0)] * 2 + [
+        (2, lacking, 0)
+    ] * 2
+    assert all(row["recall"]["mean"] == 1 for row in rows), "nothing else has these words"
