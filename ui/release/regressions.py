@@ -21,7 +21,7 @@ from ui.components import tables
 
 SIGNS = {"passed": "✓ passed", "broken": "✗ broke again", "cannot be told": "? cannot be determined"}
 NO_SETS = (
-    "No question of this corpus was reported yet. “Wrong…” on Compare, Why and Sessions makes a wrong answer "
+    "No question of this corpus was reported yet. “Wrong…” on Compare and Why makes a wrong answer "
     "a question that every later release must pass."
 )
 
