@@ -112,6 +112,11 @@ def row(page: Page, turn: int) -> None:
     page.locator(".rs-matrix button.title").nth(turn % 5 + 1).click()
 
 
+def tick(label: str) -> Callable[[Page, int], None]:
+    """Tick or clear a box."""
+    return lambda page, _: page.locator("[data-testid=stCheckbox]").filter(has_text=label).first.click()
+
+
 def grade(page: Page, turn: int) -> None:
     """Grade the passage shown, with a key."""
     page.keyboard.press("asdf"[turn % 4])
@@ -135,10 +140,10 @@ CLICKS: tuple[tuple[str, str, Callable[[Page, int], None]], ...] = (
     ("/steps?view=Fusion&route=hybrid_rrf", "Fusion: move a weight", slide("weight of search BM25")),
     ("/latency", "Latency: where the time goes", tab("Where")),
     (f"/evaluate?evaluation={NAME}", "Evaluate: differences", tab("Differences")),
-    (f"/evaluate?evaluation={NAME}", "Evaluate: pick a metric", pick("Metric")),
+    (f"/evaluate?evaluation={NAME}", "Evaluate: against time", segment("Median latency (p50)", "Means")),
     (f"/evaluate?evaluation={NAME}", "Evaluate: questions", tab("Questions")),
     (f"/release?evaluation={NAME}", "Release: what it rests on", tab("What it rests on")),
-    (f"/release?evaluation={NAME}", "Release: pick a metric", pick("Quality")),
+    (f"/release?evaluation={NAME}", "Release: ship the best or the cheapest", tick("Ship the cheapest")),
     (f"/label?set={NAME}", "Label: grade a passage", grade),
     (f"/label?set={NAME}", "Label: pool", tab("Pool")),
 )
@@ -213,7 +218,7 @@ def measure() -> dict[str, Any]:
     os.environ["ROUTESCOPE_HOME"] = str(home)
     for command in (
         f"eval support --routes {ROUTES} --split all --keep {NAME}",
-        f"labels create {NAME} --corpus support --questions support",
+        f"labels create {NAME} --corpus support",
         f"labels pool {NAME} --evaluation {NAME}",
     ):
         subprocess.run(

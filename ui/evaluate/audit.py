@@ -59,7 +59,9 @@ def _nothing() -> None:
     """Draw how to start an audit if the evaluation has none."""
     st.info("This evaluation has no decision audit.")
     st.caption("An audit asks each question again with each decision turned, to show what it gained.")
-    st.button("New evaluation with an audit", on_click=new.open_form, kwargs={"ev_audit": True})
+    if st.button("New evaluation with an audit"):
+        new.open_form(ev_audit=True)
+        st.rerun()
 
 
 def _routes(document: Mapping[str, Any]) -> None:

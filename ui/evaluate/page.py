@@ -86,7 +86,7 @@ def _opened(entries: list[Entry]) -> None:
     if entry is not None:
         saved.ended(entry)
     if look is not None:
-        tabs({name: partial(draw, look) for name, draw in VIEWS.items()}, leaderboard_view.TAB)
+        _views(look)
     elif evaluation is not None:
         text = "This evaluation ended before its figures were computed. Resume it to compute them."
         if entry is not None and entry.state == "under way":
@@ -95,6 +95,12 @@ def _opened(entries: list[Entry]) -> None:
     if entry is not None:
         with st.expander("About this evaluation"):
             saved.about(entry, evaluation)
+
+
+@st.fragment  # a click leaves the choice of the evaluation and the sidebar as they are
+def _views(look: Look) -> None:
+    """Draw the views of the evaluation."""
+    tabs({name: partial(draw, look) for name, draw in VIEWS.items()}, leaderboard_view.TAB)
 
 
 def _look(evaluation: Evaluation) -> Look:

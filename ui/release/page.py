@@ -51,6 +51,7 @@ def draw() -> None:
     opened.link()
 
 
+@st.fragment  # a click leaves the choice of the evaluation and the sidebar as they are
 def _decided(measured: Measured, evaluation: Evaluation) -> None:
     card = st.container(border=True, key="release_card")
     left, right = st.columns([3, 2], gap="medium")
