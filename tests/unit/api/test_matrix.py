@@ -60,13 +60,8 @@ def test_figures_are_those_worked_out_by_hand():
     assert row["recall"]["ci95"][0] <= 0.25 <= row["recall"]["ci95"][1]
     assert row["tokens"]["ci95"][1] > 40, "tokens are not shares: their interval has no bounds"
     assert [hop["mean"] for hop in row["per_hop"]] == [0.0, 1.0]
-    assert [row[name]["mean"] for name in ("complete", "tokens", "calls", "steps", "seconds")] == [
-        0,
-        20,
-        2,
-        3,
-        2,
-    ]
+    means = [row[name]["mean"] for name in ("complete", "tokens", "calls", "steps", "seconds")]
+    assert means == [0, 20, 2, 3, 2]
 
 
 def test_a_measured_matrix_has_a_row_for_each_cell_and_can_be_stopped(tmp_path):

@@ -153,8 +153,7 @@ def test_no_reply_makes_it_choose_beyond_its_cap(tmp_path_factory, replies, step
 
 @pytest.mark.parametrize(("odds", "word"), [("0.20", "no"), ("Perhaps so", "unknown"), ("No.", "no")])
 def test_the_chooser_is_told_one_of_two_words_of_the_reader(tmp_path, odds, word):
-    result, llm, _ = ask(tmp_path, {"evidence": odds} | choices(("answer", "")))
-    assert spans(result, "do the passages answer the question")[0].output.decision == word
+    _, llm, _ = ask(tmp_path, {"evidence": odds} | choices(("answer", "")))
     chooser = next(r for r in llm.requests if r.prompt == "choose-action/2").messages[-1].content
     assert f"answered: {word})" in chooser
 
@@ -166,16 +165,9 @@ def test_nothing_is_chosen_where_what_was_collected_answers_the_question(tmp_pat
     assert [r.prompt for r in llm.requests] == ["evidence/1"]
     result, _, _ = ask(tmp_path, {"evidence": "0.80"} | choices(("answer", "")), threshold=0.9)
     assert decisions(result) == ["choose", "answered"]
-
-
-def test_the_search_ends_once_a_further_action_found_the_answer(tmp_path):
-    def evidence(request):
-        return "0.90" if "customs" in request.messages[-1].content.lower() else "0.10"
-
-    replies = choices(("search", "customs")) | {"evidence": evidence}
-    result, _, engine = ask(tmp_path, replies, each=1)
-    assert engine.fakes["tiny"].searches == [QUESTION, "customs"]
-    assert decisions(result)[-1] == "enough"
+    later = {"evidence": lambda one: "0.90" if "customs" in one.messages[-1].content.lower() else "0.10"}
+    result, _, engine = ask(tmp_path, choices(("search", "customs")) | later, each=1)
+    assert (engine.fakes["tiny"].searches, decisions(result)[-1]) == ([QUESTION, "customs"], "enough")
 
 
 def test_the_answer_is_written_from_what_was_collected(tmp_path):
