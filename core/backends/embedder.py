@@ -94,7 +94,8 @@ class OnnxEmbedder(OnnxModel):
 
     def embed_query(self, text: str) -> Vector:
         """Return the unit vector of one text, shape (dim,)."""
-        return self._embed([self._query + text])[0]
+        found: Vector = self._embed([self._query + text])[0]
+        return found
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return unit vectors in the order of `texts`, shape (n, dim); texts of similar length share a

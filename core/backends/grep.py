@@ -176,7 +176,8 @@ class SourceText:
             bordered |= self._begins[after]
         elif first:
             bordered &= ~self._inside[found - 1] | (found == 0)
-        return found[bordered]
+        value: Positions = found[bordered]
+        return value
 
     def rows(self, places: Positions) -> Positions:
         """Return the row of the passage at each of `places`."""

@@ -88,7 +88,8 @@ class HostedEmbedder:
         Cancelled.
         """
         stop = asker().cancel or threading.Event()
-        return self._embedded([text], "query", self.spec.timeout_s, stop)[0]
+        found: Vector = self._embedded([text], "query", self.spec.timeout_s, stop)[0]
+        return found
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return unit vectors in the order of `texts`, shape (n, dim). Raises like `embed_query`."""
@@ -183,7 +184,8 @@ class HostedEmbedder:
         with self._lock:
             self._dim = wanted
             self.tokens += _tokens(answer)
-        return made / norms
+        value: Matrix = made / norms
+        return value
 
 
 def about_tokens(text: str) -> int:

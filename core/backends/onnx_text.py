@@ -82,7 +82,8 @@ class OnnxText:
             for row, one in enumerate(segments):
                 given["token_type_ids"][row, : len(one)] = one
         options = self._give_back if given["input_ids"].size >= LARGE else None
-        return self._session.run(None, given, options)[0]
+        found: NDArray[np.float32] = self._session.run(None, given, options)[0]
+        return found
 
     def each(self, ids: Sequence[Sequence[int]]) -> Iterator[tuple[list[int], NDArray[np.float32]]]:
         """Yield the rows of each batch of similar length and the model's output as from `run`.

@@ -98,7 +98,8 @@ class QuestionClassifier:
         """
         found = self.logits(values)
         found = np.exp(found - found.max(axis=1, keepdims=True))
-        return found / found.sum(axis=1, keepdims=True)
+        value: NDArray[np.float64] = found / found.sum(axis=1, keepdims=True)
+        return value
 
     def contributions(self, values: Sequence[float], chosen: str, other: str) -> dict[str, float]:
         """Return each feature's contribution to the logit of `chosen` minus that of `other`, the largest in

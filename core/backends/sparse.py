@@ -251,7 +251,10 @@ class RankBM25Index:
         """Return the score of every passage, shape (size,)."""
         if self._index is None:
             return np.zeros(self.size)
-        return self._index.get_scores(self._analyzer.questions.terms(text)) / self._scale
+        found: NDArray[np.float64] = (
+            self._index.get_scores(self._analyzer.questions.terms(text)) / self._scale
+        )
+        return found
 
 
 def _lucene(documents: list[list[str]], k1: float, b: float) -> Any:

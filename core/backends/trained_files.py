@@ -30,7 +30,8 @@ def parse_trained(kind: type[T], text: str | bytes) -> T:
     fault.
     """
     try:
-        return _reader(kind).validate_json(text)
+        found: T = _reader(kind).validate_json(text)
+        return found
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = "".join(f"{part}: " for part in (".".join(map(str, first["loc"])),) if part)

@@ -346,7 +346,8 @@ class Corpus:
             graph = self.folder / manifest.GRAPH if self.folder and self.info.vector_index == "hnsw" else None
             return FaissIndex(cast("Matrix", self._vectors), graph)  # others come with theirs
 
-        return self._made.get("nearest", load)
+        found: FaissIndex | PgVectorIndex = self._made.get("nearest", load)
+        return found
 
     def _fits(self, vectors: Matrix | Vector) -> None:
         if vectors.shape[-1] != self.info.dim:

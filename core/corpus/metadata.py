@@ -127,7 +127,8 @@ class Metadata:
         unknown field, or a value of another kind.
         """
         every = np.ones(self.size, np.bool_)
-        return np.logical_and.reduce([every, *map(self._meeting, where)])
+        found: Mask = np.logical_and.reduce([every, *map(self._meeting, where)])
+        return found
 
     def value(self, document: int, name: str) -> str | None:
         """Return the value of a document's field, or None."""

@@ -85,7 +85,8 @@ class Near:
 
     def _crosses(self, places: Rows) -> NDArray[np.bool_]:
         one, two = self.documents[self.pairs[places]].reshape(-1, 2).T
-        return one != two
+        found: NDArray[np.bool_] = one != two
+        return found
 
 
 def refused(by: By, size: int, graph: bool) -> str | None:

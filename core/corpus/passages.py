@@ -217,10 +217,11 @@ class PassageStore(Stored):
 
     def lengths(self) -> tuple[int, float, int]:
         """Return the minimum, mean and maximum length of a passage in characters; zeros without passages."""
-        return self._one(
+        found: tuple[int, float, int] = self._one(
             "SELECT coalesce(min(end - start), 0), coalesce(avg(end - start), 0.0),"
             " coalesce(max(end - start), 0) FROM passages"
         )
+        return found
 
     def heads(self) -> Iterator[tuple[str, Mapping[str, str], str]]:
         """Each document's id, metadata and the start of its text, in the order of their numbers."""
@@ -245,7 +246,8 @@ class PassageStore(Stored):
     def size(self) -> tuple[int, int]:
         """Return the number of passages, and the bytes (UTF-8) of their texts and titles."""
         bytes_ = "coalesce(sum(length(CAST(d.title AS BLOB)) + 1 + length(CAST(p.text AS BLOB))), 0)"
-        return self._one(f"SELECT count(*), {bytes_} {FROM}")
+        found: tuple[int, int] = self._one(f"SELECT count(*), {bytes_} {FROM}")
+        return found
 
     def _one(self, query: str, *values: object) -> Any:
         with self._reading() as db:

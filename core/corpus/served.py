@@ -361,10 +361,11 @@ def activate(connection: Connection, corpus: str, fingerprint: str, info: Mappin
 
 def table_size(connection: Connection, tables: IndexTables) -> int:
     """Return the bytes on the server, indexes included."""
-    return connection.execute(
+    found: int = connection.execute(
         "SELECT coalesce(sum(pg_total_relation_size(c)), 0)::bigint FROM unnest(%s::regclass[]) AS c",
         ([f"{SCHEMA}.{tables.passages}", f"{SCHEMA}.{tables.documents}"],),
     ).fetchone()[0]
+    return found
 
 
 def _json(meta: Mapping[str, str]) -> bytes:

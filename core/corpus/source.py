@@ -108,7 +108,8 @@ class Source:
 
     def record(self) -> dict[str, Any]:
         """Return the stored record, so that the corpus can be refreshed without naming its source again."""
-        return _SOURCE.dump_python(self, mode="json")
+        found: dict[str, Any] = _SOURCE.dump_python(self, mode="json")
+        return found
 
 
 @dataclass(frozen=True, slots=True)

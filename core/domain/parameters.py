@@ -34,7 +34,8 @@ def named(value: T, parameter: str) -> T:
         return value
     made = kind(value)
     made.parameter = parameter
-    return made  # of a subclass of T
+    found: T = made  # of a subclass of T
+    return found
 
 
 def parameter_of(value: object) -> str | None:

@@ -279,7 +279,7 @@ def _served_corpus(known: catalogue.Known, settings: Settings) -> HealthCheck:
         ).fetchone()
         if oid is None:
             raise Unavailable(f"the tables of corpus {known.name} are no longer in {dsn}; index it again")
-        return connection.execute(
+        found: tuple[Any, ...] = connection.execute(
             "SELECT current_setting('server_version'), (SELECT extversion FROM pg_extension"
             " WHERE extname = 'vector'), current_user, extract(epoch FROM clock_timestamp())::float8,"
             " has_table_privilege(%s::oid, %s), (SELECT string_agg(DISTINCT am.amname, ', ') FROM pg_index i"
@@ -287,6 +287,7 @@ def _served_corpus(known: catalogue.Known, settings: Settings) -> HealthCheck:
             " WHERE i.indrelid = %s AND am.amname IN ('hnsw', 'ivfflat') AND i.indisvalid)",
             (oid, needed, oid),
         ).fetchone()
+        return found
 
     version, pgvector, role, clock, may, kinds = server_of(dsn).read(read)
     behind = time.time() - clock

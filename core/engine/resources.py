@@ -175,7 +175,10 @@ class Resources:
         if now.web_search == SNAPSHOT:  # its pages may be indexed again meanwhile
             return Snapshot(pages := self.corpus("web"), self.embedder_of(pages))
         private, secrets = now.private("web_search"), now.secrets()
-        return self._clients.get("web", lambda: Searxng(now.web_search, private=private, secrets=secrets))
+        found: WebSearch | None = self._clients.get(
+            "web", lambda: Searxng(now.web_search, private=private, secrets=secrets)
+        )
+        return found
 
     def rerankers(self) -> Rerankers:
         """Return the rerankers of this process, each loaded on first use."""

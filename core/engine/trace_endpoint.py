@@ -285,6 +285,7 @@ def _protobuf(status: int, document: dict[str, Any]) -> bytes:
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
     if status == 200:
-        return ParseDict(document, ExportTraceServiceResponse()).SerializeToString()
+        found: bytes = ParseDict(document, ExportTraceServiceResponse()).SerializeToString()
+        return found
     message = str(document.get("message", "")).encode()[:120]
     return b"\x12" + bytes([len(message)]) + message

@@ -57,7 +57,8 @@ def difference(row: Mapping[str, Any], metric: str) -> Mapping[str, Any] | None:
     """Return what its difference from the baseline shows, or None if there is nothing to compare."""
     for of in (row, row.get("answers", {})):
         if metric in of.get("vs_baseline", {}):
-            return of["vs_baseline"][metric]
+            found: Mapping[str, Any] | None = of["vs_baseline"][metric]
+            return found
     return None
 
 

@@ -112,7 +112,8 @@ class Lines(ABC, Generic[T]):
     @classmethod
     def read(cls, line: Mapping[str, Any], ids: Ids) -> T:
         """Return what `add` wrote."""
-        return cls.adapter.validate_python(line[cls.key] if cls.key else line, context=ids)
+        found: T = cls.adapter.validate_python(line[cls.key] if cls.key else line, context=ids)
+        return found
 
     @classmethod
     def saved(cls, folder: Path) -> dict[str, T]:

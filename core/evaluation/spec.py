@@ -153,7 +153,8 @@ class Spec:
 
     def document(self) -> dict[str, Any]:
         """Return the spec as JSON values."""
-        return to_jsonable_python(self)
+        found: dict[str, Any] = to_jsonable_python(self)
+        return found
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Spec:

@@ -100,7 +100,8 @@ def mean_intervals(table: Table, low: float, high: float, level: float) -> Table
     padded = np.pad(table, ((0, 0), (1, 1)), constant_values=(low, high))
     mean, count = padded.mean(axis=1), padded.shape[1]
     error = stdtrit(count - 1, (1 + level) / 2) * padded.std(axis=1, ddof=1) / np.sqrt(count)
-    return np.clip(np.stack([mean - error, mean + error], axis=1), low, high)
+    found: Table = np.clip(np.stack([mean - error, mean + error], axis=1), low, high)
+    return found
 
 
 def centre_and_half(

@@ -110,7 +110,8 @@ class Verdict:
 
     def document(self) -> dict[str, Any]:
         """Return the verdict as JSON values, equal to what reading them back gives."""
-        return to_jsonable_python(self)
+        found: dict[str, Any] = to_jsonable_python(self)
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,8 @@ def mean_vector(vectors: Matrix) -> Vector:
     """
     mean = vectors.mean(axis=0, dtype=np.float64)
     length = float(np.linalg.norm(mean))
-    return (mean / length if length > 1e-6 else np.zeros_like(mean)).astype(np.float32)
+    found: Vector = (mean / length if length > 1e-6 else np.zeros_like(mean)).astype(np.float32)
+    return found
 
 
 def spread(vectors: Matrix) -> outputs.VectorSpread:

@@ -71,7 +71,8 @@ class FuseFitted(LateInteraction, Retrieve, Fuse):
         """Return the fitted weights `name`, or the newest for "". Raises Unavailable with instructions if
         there are none.
         """
-        return self.context.prepared(Need.WEIGHTS)(name)
+        found: FittedWeights = self.context.prepared(Need.WEIGHTS)(name)
+        return found
 
     def found_by(self, names: Sequence[str], text: str) -> tuple[Ranking, ...]:
         """Return the list of each of `names` (see LISTS) for a question, as deep as other routes search.

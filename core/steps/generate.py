@@ -208,7 +208,8 @@ class Generate(Refine):
         terms = self.context.corpus.terms
         having = ({term for term, _ in terms(searchable(title, body))} for title, body in texts)
         asked = dict(terms(text))
-        return (cosines + np.array([share(asked, have) for have in having])) / 2
+        found: NDArray[np.float64] = (cosines + np.array([share(asked, have) for have in having])) / 2
+        return found
 
     def _not_copied(self, note: str, noted: Written) -> Draft:
         self.note(note)

@@ -105,7 +105,8 @@ class WalkGraph(StepBase):
         )
 
     def _graph(self, relations: Relations) -> GraphIndex:
-        return self.context.prepared(Need.GRAPH if relations == "rules" else Need.GRAPH_TRIPLES)
+        found: GraphIndex = self.context.prepared(Need.GRAPH if relations == "rules" else Need.GRAPH_TRIPLES)
+        return found
 
 
 def _seed(

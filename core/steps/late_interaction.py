@@ -41,7 +41,8 @@ def _told(cosines: NDArray[np.float32], digits: int) -> list[Any]:
     """Round each cosine as a Python float does, to the last bit: a 32-bit float times 10**4 or less is exact
     in 64 bits.
     """
-    return np.round(cosines.astype(np.float64), digits).tolist()
+    found: list[Any] = np.round(cosines.astype(np.float64), digits).tolist()
+    return found
 
 
 class LateInteraction(StepBase):
@@ -110,7 +111,8 @@ class LateInteraction(StepBase):
             self.span.attributes["token vectors"] = index.compressed
 
     def _token_index(self) -> TokenIndex:
-        return self.context.prepared(Need.TOKENS)
+        found: TokenIndex = self.context.prepared(Need.TOKENS)
+        return found
 
 
 def _matches(index: TokenIndex, asked: TokenVectors, best: Rows, ids: list[str]) -> TokenMatches:

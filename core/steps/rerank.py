@@ -115,7 +115,8 @@ class RerankSteps(LateInteraction, Judge, Retrieve, Fuse):
         return self._ordered(hits, found.scores.tolist(), name, [{"parts": one} for one in parts], words)
 
     def _cosines(self, hits: Ranking, vector: Vector) -> Cosines:
-        return np.round((self.vectors_of(hits) * vector).sum(axis=1), 6).astype(np.float64)
+        found: Cosines = np.round((self.vectors_of(hits) * vector).sum(axis=1), 6).astype(np.float64)
+        return found
 
     def _blended(
         self, text: str, hits: Ranking, rows: Mapping[int, int], cosine: Cosines, *, windows: bool = False

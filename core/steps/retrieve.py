@@ -216,7 +216,8 @@ class Retrieve(StepBase):
         return self._found(self._index(keys).search_words(text, k, self.allowed()), text)
 
     def _index(self, keys: Need) -> KeyIndex:
-        return self.context.prepared(keys)
+        found: KeyIndex = self.context.prepared(keys)
+        return found
 
     def _found(self, match: Match, *texts: str) -> Ranking:
         keys = {hit.passage.id: match.keys[hit.passage.id] for hit in match.hits[:MAX_RECORDED_KEYS]}

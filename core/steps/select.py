@@ -84,7 +84,8 @@ def likeness(vectors: Matrix) -> NDArray[np.float64]:
 def pack(similarity: NDArray[np.float64]) -> list[int]:
     """Flatten the lower triangle of a symmetric (n, n) row by row, without its diagonal, in millionths."""
     rows, columns = np.tril_indices(len(similarity), -1)
-    return np.rint(similarity[rows, columns] * 10**DECIMALS).astype(int).tolist()
+    found: list[int] = np.rint(similarity[rows, columns] * 10**DECIMALS).astype(int).tolist()
+    return found
 
 
 def unpack(packed: Sequence[int], n: int) -> NDArray[np.float64]:

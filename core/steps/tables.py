@@ -378,7 +378,8 @@ class AskTables(Generate, Fuse):
         return Sides("passages only" if found else "neither", told)
 
     def _database(self, source: Source) -> Database:
-        return self.context.prepared(Need.TABLES if source == "tables" else Need.CSV)
+        found: Database = self.context.prepared(Need.TABLES if source == "tables" else Need.CSV)
+        return found
 
     def _known(self, source: Source, tables: Sequence[str]) -> list[DatabaseTable]:
         database = self._database(source)

@@ -83,7 +83,8 @@ def from_document(document: Any) -> Run:
     if not isinstance(results, list):
         raise BadInput("results is not a list")
     whole = {"query": query, "results": [_result(one, passages, rankings) for one in results]}
-    return _read(Run, {**given, **whole, "passages": passages}, "run")
+    found: Run = _read(Run, {**given, **whole, "passages": passages}, "run")
+    return found
 
 
 def _result(document: Any, passages: Mapping[str, Passage], rankings: tuple[Scored, ...]) -> dict[str, Any]:

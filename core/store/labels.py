@@ -280,7 +280,8 @@ class LabelStore:
         return row is not None and bool(row["deleted"])
 
     def _row(self, sql: str, *values: str) -> sqlite3.Row | None:
-        return self._connection.execute(sql, tuple(map(bind, values))).fetchone()
+        found: sqlite3.Row | None = self._connection.execute(sql, tuple(map(bind, values))).fetchone()
+        return found
 
     def _pooled(self, name: str, question: str, passage: str) -> sqlite3.Row | None:
         sql = "SELECT found FROM label_pool WHERE label_set = ? AND question = ? AND passage = ?"

@@ -64,7 +64,8 @@ def to_protobuf(document: Mapping[str, Any]) -> bytes:
             }
         return [encoded(item) for item in value] if isinstance(value, list) else value
 
-    return ParseDict(encoded(document), ExportTraceServiceRequest()).SerializeToString()
+    found: bytes = ParseDict(encoded(document), ExportTraceServiceRequest()).SerializeToString()
+    return found
 
 
 def from_protobuf(data: bytes) -> dict[str, Any]:

@@ -112,7 +112,8 @@ class RunWriter:
         }
         maker = str(run.settings.get(ASKED_BY, "")) if ours else ""
         values = [*(bind(row[c]) for c in RUN_COLUMNS), bind(maker), int(bool(maker))]
-        return connection.execute(_SAVE_RUN, values).fetchone()
+        found: tuple[int, Any, Any] = connection.execute(_SAVE_RUN, values).fetchone()
+        return found
 
     def _write_results(
         self,
@@ -276,12 +277,13 @@ def result_document(row: sqlite3.Row) -> dict[str, Any]:
     """Convert a result's row to the document of `core.store.codec`; a read-only file may lack newer
     columns.
     """
-    return (
+    found: dict[str, Any] = (
         parsed(row[RECORDED])
         | {column: text(row[column]) for column in KNOWN}
         | {column: parsed(row[column]) for column in JSON_COLUMNS}
         | {column: float(row[column]) for column in REAL_COLUMNS}
     )
+    return found
 
 
 def _passage_row(passage: Passage) -> tuple[Any, ...]:

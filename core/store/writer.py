@@ -71,7 +71,8 @@ class StoreWriter:
         with self._changed:
             self._orders.append(order)
             self._wake()
-        return order.future.result()
+        found: T = order.future.result()
+        return found
 
     def waiting(self, run_id: str) -> Run | None:
         """Return the queued run, or None."""

@@ -137,7 +137,8 @@ def to_sessions(evaluation: Evaluation, question: str, run: str = "") -> str:
 
 def once(evaluation: Evaluation, *key: Any, compute: Callable[[], T]) -> T:
     """Return `compute()`, remembered under `key` until the folder of the evaluation changes."""
-    return remember((str(evaluation.folder), experiment_store.stamp(evaluation.folder), *key), compute)
+    found: T = remember((str(evaluation.folder), experiment_store.stamp(evaluation.folder), *key), compute)
+    return found
 
 
 @st.cache_resource(max_entries=128, show_spinner="Computing")

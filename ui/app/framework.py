@@ -194,7 +194,8 @@ def _held() -> dict[str, int]:
 
 
 def _uploads() -> Mapping[str, Any]:
-    return runtime.get_instance().uploaded_file_mgr.file_storage  # type: ignore[attr-defined]
+    found: Mapping[str, Any] = runtime.get_instance().uploaded_file_mgr.file_storage  # type: ignore[attr-defined]
+    return found
 
 
 def free_uploads() -> None:

@@ -51,7 +51,8 @@ def render(template: str, **values: Any) -> Markup:
 def fragment(name: str, *values: Any) -> Markup:
     """Return the macro `name`, "template.macro", of ui/templates called with `values`, which are escaped."""
     template, _, macro = name.partition(".")
-    return getattr(_environment().get_template(f"{template}.html").module, macro)(*values)
+    found: Markup = getattr(_environment().get_template(f"{template}.html").module, macro)(*values)
+    return found
 
 
 @cache

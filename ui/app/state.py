@@ -87,7 +87,8 @@ def said() -> list[dict[str, str]]:
     rows = [{**row, **edited.get(n, {})} for n, row in enumerate(st.session_state[TURNS]) if n not in gone]
     rows += changes.get("added_rows", [])
     st.session_state[SAID] = [row for row in rows if str(row.get("text") or "").strip()]
-    return st.session_state[SAID]
+    found: list[dict[str, str]] = st.session_state[SAID]
+    return found
 
 
 def history() -> tuple[Turn, ...]:

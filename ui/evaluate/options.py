@@ -37,7 +37,8 @@ def select(
     if st.session_state.get(key) not in names:
         st.session_state[key] = usual if usual in names else names[0]
     given = {"persist_state": "session", "width": 220, "format_func": options.__getitem__, **widget}
-    return place.selectbox(label, names, key=key, **given)
+    found: T = place.selectbox(label, names, key=key, **given)
+    return found
 
 
 def how(spec: Spec, corpus: str) -> Spec:

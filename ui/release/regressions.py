@@ -64,7 +64,8 @@ def _sets(measured: Measured) -> list[Desk]:
     own = [one.name for one in desks.sets(store) if one.corpus == corpus]
     versions = tuple(desks.version(store, name) for name in own)
     key = ("reported", str(store.path), corpus, versions)
-    return remember(key, lambda: run_labels.complaint_sets(store, corpus))
+    found: list[Desk] = remember(key, lambda: run_labels.complaint_sets(store, corpus))
+    return found
 
 
 def _checked(desk: Desk, route: str) -> tuple[Evaluation, Regressions] | None:
@@ -79,7 +80,10 @@ def _checked(desk: Desk, route: str) -> tuple[Evaluation, Regressions] | None:
         evaluation = newest(settings, name, route)
         return (evaluation, of_evaluation(evaluation, route)) if evaluation is not None else None
 
-    return remember(("regressions", name, route, str(settings.home), stamps), check)
+    found: tuple[Evaluation, Regressions] | None = remember(
+        ("regressions", name, route, str(settings.home), stamps), check
+    )
+    return found
 
 
 def _table(desk: Desk, evaluation: Evaluation, found: Regressions) -> None:

@@ -40,7 +40,8 @@ def probe(
 
     def call(what: str, done: int, request: LLMRequest, written: Written = None) -> Completion:
         report(what, done, 5)
-        return target.complete(request, timeout=timeout, cancel=stop, written=written)
+        found: Completion = target.complete(request, timeout=timeout, cancel=stop, written=written)
+        return found
 
     def tried(*asked: Any) -> Completion | None:
         try:

@@ -86,7 +86,8 @@ class PackagedCrossEncoder(BatchReranker):
 
     def _scores(self, batch: Sequence[Any]) -> list[float]:
         logits = self._model.run([one.ids for one in batch], [one.type_ids for one in batch])
-        return logits[:, 0].tolist()
+        found: list[float] = logits[:, 0].tolist()
+        return found
 
 
 class CrossEncoderReranker(BatchReranker):
@@ -105,9 +106,10 @@ class CrossEncoderReranker(BatchReranker):
     def _scores(self, batch: Sequence[Any]) -> list[float]:
         from torch.nn import Identity
 
-        return self._model.predict(
+        found: list[float] = self._model.predict(
             batch, batch_size=self.batch, show_progress_bar=False, activation_fn=Identity()
         ).tolist()
+        return found
 
 
 BEFORE = (
@@ -158,7 +160,8 @@ class YesReranker(BatchReranker):
         mask = torch.tensor([[0] * (longest - len(one)) + [1] * len(one) for one in batch])
         with torch.inference_mode():
             last = self._model(input_ids=ids, attention_mask=mask, logits_to_keep=1).logits[:, -1].float()
-        return (last[:, self._yes] - last[:, self._no]).tolist()
+        found: list[float] = (last[:, self._yes] - last[:, self._no]).tolist()
+        return found
 
 
 def _opened(place: str, **local: Any) -> tuple[Any, Any]:

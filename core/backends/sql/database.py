@@ -235,7 +235,8 @@ class Worker:
                 raise SqlFailed("the query was stopped")
 
         too_long = TooBig(f"the result has more than {most} bytes")
-        return json.loads(self._pipes.line(seconds, most, too_long, check))
+        found: dict[str, Any] = json.loads(self._pipes.line(seconds, most, too_long, check))
+        return found
 
 
 def _end(idle: list[Worker]) -> None:

@@ -203,7 +203,8 @@ class Contest:
         height, graded = self.discounts.mean(axis=1), grades >= 0
         near = np.exp(-(((height[:, None] - height[graded][None]) / BANDWIDTH) ** 2) / 2)
         assumed = np.clip(0.6 * height, 0.01, 0.6)
-        return (PRIOR * assumed + near @ (grades[graded] > 0)) / (PRIOR + near.sum(axis=1))
+        found: Floats = (PRIOR * assumed + near @ (grades[graded] > 0)) / (PRIOR + near.sum(axis=1))
+        return found
 
 
 def contest(desk: Desk) -> Contest:

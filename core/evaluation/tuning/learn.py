@@ -279,7 +279,8 @@ def _shares(relevant: Any, of: Any) -> Numbers:
     bad = all_ - good
     usable = (good > 0) & (bad > 0)
     per = np.where(relevant, 0.5 / np.maximum(good, 1)[of], 0.5 / np.maximum(bad, 1)[of]) * usable[of]
-    return per * len(of) / max(per.sum(), 1e-12)
+    found: Numbers = per * len(of) / max(per.sum(), 1e-12)
+    return found
 
 
 BASIC = ("bm25", "dense")  # always searched: the fusions that are compared with fuse these
