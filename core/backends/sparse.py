@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from core.backends import array_files
 from core.backends.base import Mask, Rows
 from core.backends.languages import BY_STOP_WORDS, among, language
-from core.backends.terms import Analyzer, from_record
+from core.backends.terms import WORD, Analyzer, from_record
 from core.domain import system
 
 K1, B = 1.5, 0.75
@@ -123,7 +123,9 @@ class BM25Index:
         known = " and ".join(self.analyzer.languages)
         terms = list(dict.fromkeys(self.analyzer.questions.terms(text)))
         if not terms:
-            return f"the question has no word that counts in {known.title()}"
+            if WORD.search(text):
+                return f"the question has only stop words of {known.title()}"
+            return "the question has no word of two letters or more"
         shown = ", ".join(terms[:MAX_NAMED_TERMS]) + (", ..." if len(terms) > MAX_NAMED_TERMS else "")
         why = f"no passage has any of its terms ({shown}), so every BM25 score is 0"
         asked = language(text) or among(text, BY_STOP_WORDS)
