@@ -102,15 +102,16 @@ LONG = {
 @pytest.mark.slow
 @pytest.mark.trust
 @pytest.mark.parametrize("kind", LONG)
-def test_4_million_characters_take_seconds_and_little_memory(kind):
-    text = LONG[kind] * ((4 << 20) // len(LONG[kind]))
+def test_16_million_characters_take_a_second_and_100_megabytes(kind):
+    text = LONG[kind] * ((16 << 20) // len(LONG[kind]))
+    redacted("50%", [KEY])  # imports numpy
     began = time.process_time()
     redacted(text, [KEY])
-    assert time.process_time() - began < 6  # 0.5 to 2 s on a quiet machine
+    assert time.process_time() - began < 3  # 0.35 to 0.73 s on a quiet machine
     tracemalloc.start()
     try:
-        redacted(text[: 1 << 18], [KEY])
-        assert tracemalloc.get_traced_memory()[1] < 10e6
+        redacted(text, [KEY])
+        assert tracemalloc.get_traced_memory()[1] < 100e6
     finally:
         tracemalloc.stop()
 
