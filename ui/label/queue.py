@@ -89,18 +89,19 @@ def _effort(now: OpenSet, who: str) -> None:
     if now.desk.annotators():
         efforts[SECOND] = "Second opinions"
     given: Any = {"on_change": st.session_state.pop, "args": (AT, None), "label_visibility": "collapsed"}
-    minutes = choice("minutes", EFFORT, "Effort", efforts, segmented=True, **given)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        minutes = choice("minutes", EFFORT, "Effort", efforts, segmented=True, **given)
+        if not now.desk.drawn and not now.desk.annotators():
+            note = "Questions at which labels can move the routes far apart come early more often"
+            drawn = st.button("Draw a random order", key="label_draw", **account.needs("edit", help=note))
+            if drawn and attempt(lambda: drawing.draw(state.store(), now.desk.set.name)):
+                st.session_state.pop(AT, None)
+                st.rerun()
     if now.desk.drawn:
         st.caption(
             "Questions come in the order that was drawn, and Evaluate counts each by its chance. "
             "Stop when your time is up, not because of the grades."
         )
-    elif not now.desk.annotators():
-        note = "At random: questions at which labels can move the routes far apart come early more often"
-        drawn = st.button("Draw the order", key="label_draw", **account.needs("edit", help=note))
-        if drawn and attempt(lambda: drawing.draw(state.store(), now.desk.set.name)):
-            st.session_state.pop(AT, None)
-            st.rerun()
     mine, order = now.desk.by(who), now.order(who)
     if (most := now.most(who)) is None:
         return
