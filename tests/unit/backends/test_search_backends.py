@@ -139,7 +139,7 @@ def test_a_passage_without_a_common_term_is_no_hit(tmp_path: Path) -> None:
     for question in ("the of", "zebra", "", "\ud800 \0", "🎉"):
         assert index.search(question, 10) == []
     assert index.explain("parcels zebra", 1) == {"parcels": 0.0, "zebra": 0.0}
-    assert index.why_nothing("the of") == "the question has no word that counts in English"
+    assert index.why_nothing("the of") == "the question has only stop words of English"
     assert "no word" in index.why_nothing("?")
 
 
