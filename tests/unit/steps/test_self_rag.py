@@ -149,7 +149,7 @@ def without(path, value):
         (http("<html>Sign in</html>"), "web page"),
         (http('{"error": "x"}', status="401 Unauthorized"), "set self_rag_api_key"),
         (http("x", status="404 Not Found"), "check self_rag_model and self_rag_base_url"),
-        (http(f"bad key {KEY}", status="500 Error"), "status 500"),
+        (http(f"bad key {KEY}", status="500 Error", more="Retry-After: 0\r\n"), "status 500"),
     ],
 )
 def test_an_answer_it_cannot_use_is_one_clear_line(tmp_path, reply, said):
