@@ -106,7 +106,7 @@ class Endpoint:
     async def _send(self, body: Mapping[str, Any] | None, query: str = "") -> HttpReply:
         import httpx2
 
-        from core.backends.llm.transport import client, unreachable
+        from core.backends.llm.transport import TooMuch, client, unreachable
 
         if self._client is None:  # created on the loop's thread
             self._client = client(self._key, private=self._private, own=self._headers)
@@ -115,6 +115,8 @@ class Endpoint:
             given = {"headers": POSTED, "content": json.dumps(body).encode()}
         try:
             answer = await self._client.request("GET" if body is None else "POST", self.url + query, **given)
+        except TooMuch as error:  # another try would be as large
+            raise self.words.failed(str(error)) from None
         except httpx2.HTTPError as error:
             raise self.words.lost(unreachable(error, self.words)) from None
         data = bytes(answer.content)

@@ -83,6 +83,7 @@ def test_a_bomb_is_a_failed_call_of_every_client(call: str) -> None:
     with loopback(reply) as server, pytest.raises(RouteScopeError, match="larger than 16 MiB"):
         CALLS[call](server.url)
     assert time.process_time() - began < 10
+    assert len(server.requests) == 1  # the next would be as large
 
 
 @pytest.mark.parametrize(
