@@ -128,7 +128,7 @@ def compare(
         job = engine.start(request)
         run = _wait(job, len(names), report)
     if engine.store is not None and stored:
-        engine.store.flush()  # so that what could not be stored is told here
+        engine.store.flush()  # so that a failure to store is reported here
         job.warnings += [line for line in engine.store.warnings if line not in job.warnings]
     info = catalogue.describe(origin.name, now).info
     warned = cautions.of_run(run, info) if info is not None else ()

@@ -210,7 +210,7 @@ def evaluate(
         columns=read_columns(f"{name}={column}" for name, column in (columns or {}).items()),
         **asked,
     )
-    # before an index is built: a wrong file is told at once
+    # before an index is built: a wrong file is reported at once
     found = sets.of_spec(spec, origin.path) if spec.labels is None else None
     with arguments.reporting(progress) as report:
         for one in (origin, *others) if build else ():

@@ -76,7 +76,7 @@ def why(
     try:
         if grades is None:
             known = gold(engine, found, None if labels is None else text(labels, "labels"))
-    except RouteScopeError:  # its corpus is not indexed here: the run is told of without labels
+    except RouteScopeError:  # its corpus is not indexed here: the run is explained without labels
         if labels is not None:
             raise
     with suppress(RouteScopeError):

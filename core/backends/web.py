@@ -1,4 +1,4 @@
-"""What the setting `web_search` may be besides an address, and how to set a search up."""
+"""Values of the setting `web_search` other than an address, and how to set a search up."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def ask_(
         job.cancel()
         run = job.wait()
     if engine.store is not None:
-        engine.store.flush()  # so that what could not be stored is told here
+        engine.store.flush()  # so that a failure to store is reported here
         job.warnings += [line for line in engine.store.warnings if line not in job.warnings]
     searched = engine.corpus(run.corpus)
     warned = cautions.of_run(run, searched.info)

@@ -12,7 +12,7 @@ from core.domain.types import SpanKind
 if TYPE_CHECKING:
     from plotly import graph_objects as go
 
-# Okabe & Ito 2008, "Color Universal Design": told apart with every common form of colour blindness.
+# Okabe & Ito 2008, "Color Universal Design": distinguishable with every common form of colour blindness.
 # Vermillion is kept for errors.
 _COLOURS: Mapping[SpanKind, str] = {
     "LLM": "#E69F00",

@@ -68,7 +68,7 @@ class Keypad:
                 )
 
     def moves(self, key: str, order: Sequence[Pair], at: Pair, where: str) -> None:
-        """Draw the buttons to the passages beside `at`, the session's `where`, which they set."""
+        """Draw the buttons to the passages before and after `at`; they set the session's `where`."""
         place, last = order.index(at), len(order) - 1
         self.button("Back", key.format("back"), "h", _step, order, where, -1, off=not place)
         self.button("Forward", key.format("on"), "l", _step, order, where, 1, off=place == last)
