@@ -133,8 +133,8 @@ def diff_(
 
     A relevant passage is found if it is among the first k of the ranking. A question is broken if B finds
     fewer of its relevant passages than A, fixed if B finds more, and unchanged if B finds as many; a route
-    that failed found nothing. Compared are the questions that both have with the same text and a relevant
-    passage in common. The step is read from the recorded traces, and "not recorded" if there are none.
+    that failed found nothing. Only questions that both have with the same text and a relevant passage in
+    common are compared. The step is read from the recorded traces, and "not recorded" without them.
 
     If the corpus changed, displaced_by names the new and changed documents now ranked above a relevant
     passage that left the first k or whose reciprocal rank halved. rank_without is its rank in B's recorded

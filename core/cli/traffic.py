@@ -43,15 +43,15 @@ def triage_(
 ) -> int:
     """List the questions whose labels would decide most between routes.
 
-    TRACES is a file as of `import`; without it the imported traces of the corpus are read. Each different
-    question is asked through the routes, the most frequent first. Listed are those on which a route's first
-    10 passages differ from those shown, by disagreement (1 - rank-biased overlap) times how often the
-    question was asked; of equal ones those with complaints first. They are not a sample: a mean over the
-    first of them is not that of your traffic.
+    TRACES is a file that `import` reads; without it, the imported traces of the corpus are used. Each
+    distinct question is asked through the routes, the most frequent first. Questions are listed if a route's
+    first 10 passages differ from those shown, by disagreement (1 - rank-biased overlap) times how often the
+    question was asked; among equals, those with complaints come first. They are not a sample: a mean over
+    the first of them is not that of your traffic.
 
     With --label-set, TRACES are imported, bad scores in them become complaints, and the next call asks only
-    the questions that are left. Whoever labels the set sees the most decisive passages first, in an order
-    whose graded beginning is a sample: each route is compared with what was shown, over all of the traffic.
+    the questions that are left. Label shows the passages of the set in a random order that favours decisive
+    ones. Those graded so far are a sample, so each route is compared with what was shown over all traffic.
     """
     read = traces_of(traces) if traces is not None else None
     chosen = [route.name for route in pick(routes)] if routes is not None else []

@@ -15,7 +15,7 @@ from core.corpus import catalogue, index
 from core.corpus.chunk import sentences
 from core.corpus.corpus import Corpus
 from core.corpus.embeddings import Begin, Estimate
-from core.corpus.source import Source, slug
+from core.corpus.source import Kind, Source, slug
 from core.corpus.types import Cut, Document
 from core.domain.errors import BadInput
 from core.domain.settings import Settings
@@ -84,10 +84,11 @@ def build(
     if base.folder is None or base.name in (names := [other.name for other in others]):
         raise BadInput(f"{base.name}: unrelated passages are added to an index, from other corpora")
     inside = settings.model_copy(update={"home": settings.home / FOLDER})
-    kind, info = "indexed" if base.analyzer.identifiers else "built-in", base.info
+    kind: Kind = "indexed" if base.analyzer.identifiers else "built-in"
+    info = base.info
     name = slug("-".join((base.name[:40], f"x{times}", *names)).replace("@", "-"))
     more: Any = {"base": base, "others": others, "added": times * base.size, "embedders": (info.embedder,)}
-    source = NoisySource(name, kind, None, info.chunking, info.language, **more)  # type: ignore[arg-type]
+    source = NoisySource(name, kind, None, info.chunking, info.language, **more)
     count = lacking(base, others, times)
     if count and catalogue.current(name, inside) is None and not isinstance(embedder, HostedEmbedder):
         texts, began = list(islice(generated(others), PROBE)), time.perf_counter()

@@ -297,13 +297,13 @@ def triage(
 
 
 def _is_talk(engine: Engine, corpus: Corpus, query: Query, cancel: threading.Event) -> bool:
-    """Return whether the classifier of questions sees no need for documents: so it does of 9 of the 10
-    messages of `support` that are small talk, and of 4 of its 188 questions.
+    """Return whether the question classifier finds that no documents are needed. On `support` it does so for
+    9 of the 10 small-talk messages and 4 of the 188 questions.
     """
     steps = engine.steps(corpus, cancel)
     try:
         return steps.classify(query).decision == NO_LOOK_UP
-    except Cancelled:  # reported by whoever asks the questions
+    except Cancelled:  # the replay that follows stops and reports it
         return False
 
 
@@ -313,9 +313,10 @@ def keep(
     corpus: Corpus,
     differing: Sequence[tuple[TrafficQuestion, Mapping[str, list[str]]]],
 ) -> list[Finding]:
-    """Add questions that differ to the label set `name`, created if need be, with what was shown and found
-    as the passages to grade; return what its grades say so far. Questions of which nothing shown is known
-    are left out, unless all are such.
+    """Add questions that differ to the label set `name`, which is created if it does not exist, with the
+    passages shown and found as those to grade. Return what the grades in the set show so far.
+
+    Questions whose traces do not record the passages shown are left out, unless no trace records any.
     """
     some = [(one, by) for one, by in differing if one.shown] or list(differing)
     texts = corpus.by_ids(sorted({id for _, by in some for ids in by.values() for id in ids}))

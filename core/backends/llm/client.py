@@ -152,7 +152,7 @@ class ChatClient:
                     raise error.failure from None
                 guess = profile.without(left.pop(0), said.text[:200])
             except wire.NoToolCall as error:
-                known.change(lambda now, why=str(error): now.without("tools", why))  # type: ignore[misc]
+                known.change(partial(Profile.without, name="tools", why=str(error)))
                 guess = guess and guess.without("tools")
             except wire.Empty as error:
                 more = max(FIRST_REASONING, 4 * profile.allowance(self._thinking))

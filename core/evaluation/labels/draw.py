@@ -1,8 +1,9 @@
 """A random order in which to label questions, and the chance with which each was labelled.
 
 Questions at which labels can move the routes' difference far come early more often, as in active statistical
-inference (Zrnic & Candès 2024, arXiv 2403.03208). Each has a size s and the key s / u with u uniform in 0..1;
-whoever labels the n largest keys has drawn each of them with the chance min(1, s / t), t being the next key.
+inference (Zrnic & Candès 2024, arXiv 2403.03208). Each has a size s and the key s / u with u uniform in 0..1.
+If the questions of the n largest keys are labelled, each was drawn with the chance min(1, s / t), where t is
+the next largest key.
 Weights of one over the chance keep sums unbiased (Duffield, Lund & Thorup 2007, "Priority sampling for
 estimation of arbitrary subset sums"), wherever the labelling stops, unless the labels decide where.
 """
