@@ -26,12 +26,12 @@ def doctor_(quick: bool = option(False, "Load no model.")) -> int:
         note(f"checking {one.title}")
         brief = one.address == "embedded"  # what it can do is known
         reports.append(one if quick else try_endpoint(engine, one, lambda *_: None, stop, brief=brief))
-    checks += [of_endpoint(one, now) for one in reports]
+    checks += [of_endpoint(one, now) for one in reports if one.known]
     healthy = all(check.state != "failed" for check in checks)
     document = {
         "ok": healthy,
         "checks": [asdict(check) for check in checks],
-        "endpoints": [asdict(one) for one in reports],
+        "endpoints": [asdict(one) for one in reports if one.known],
     }
     marks = {"ok": "ok     ", "warning": "WARNING", "failed": "FAILED "}
     emit(document, say("commands.doctor", document, marks))

@@ -64,6 +64,11 @@ class EndpointReport:
         """Return what was tested, in words."""
         return [(name, _in_words(value)) for name, value in self.tested.items()]
 
+    @property
+    def known(self) -> bool:
+        """Return whether anything is known of whether it works."""
+        return self.state != "not tested" or bool(self.tested)
+
     def failed(self, error: str) -> EndpointReport:
         """Return this report with an error, which affects every route that uses the endpoint."""
         affected = {f"does not answer: {error}": self.routes}

@@ -12,7 +12,7 @@ from core.domain import full_set, people
 from core.domain.format import size
 from core.domain.program import REPAIR
 from core.engine import endpoints
-from core.engine.doctor import FILE, HealthCheck, examine, of_endpoint
+from core.engine.doctor import FILE, examine, of_endpoint
 from core.store.files import vacuum
 from ui.app import account, corpora, outcome, say, state
 from ui.app.markup import fragment, md, show, table, tag
@@ -24,13 +24,14 @@ SIGNS = {"ok": ("works", ""), "warning": ("partly", "chip"), "failed": ("fails",
 
 def health() -> None:
     """Draw every finding with its fix, checked again for each visitor and on request."""
-    st.caption("What works on this machine, what does not, and how to fix it. This check loads no model.")
+    st.caption("What works here, what does not, and how to fix it. Models are tested on the tab Endpoints.")
     settings = state.engine().settings
     if FOUND not in st.session_state or st.button("Check again", key="check_again"):
         with st.spinner("Checking packages, disk, corpora, settings…", show_time=True):
-            known = [of_endpoint(one, settings) for one in endpoints.endpoints(settings)]
-            st.session_state[FOUND] = [*examine(settings, quick=True, note=lambda _: None), *known]
-    found: list[HealthCheck] = st.session_state[FOUND]
+            found = list(examine(settings, quick=True, note=lambda _: None))
+            found += [of_endpoint(one, settings) for one in endpoints.endpoints(settings) if one.known]
+            st.session_state[FOUND] = found
+    found = st.session_state[FOUND]
     states = Counter(check.state for check in found)
     told = f"Of {len(found)} checks {states['ok']} pass, {states['warning']} pass in part"
     told += f", {states['failed']} fail." if states["failed"] else "."
