@@ -157,6 +157,15 @@ def connections_let_go() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
+def trials_forgotten() -> Iterator[None]:
+    """What a process learned of an endpoint by a trial is not known to the next test."""
+    yield
+    if (endpoints := sys.modules.get("core.engine.endpoints")) is not None:
+        endpoints._tried.clear()
+        endpoints._trials.clear()
+
+
+@pytest.fixture(autouse=True)
 def pipelines_forgotten() -> Iterator[None]:
     """Routes that a command line named are those of its process, and many tests share one."""
     yield
