@@ -26,7 +26,7 @@ from core.backends.named_models import (
 )
 from core.backends.onnx_text import OnnxModel, OnnxText
 from core.backends.weights import CODE, clean, from_here_or_hub
-from core.domain.errors import Cancelled, Unavailable, describe
+from core.domain.errors import Cancelled, ModelFailed, Unavailable, describe
 from core.domain.settings import Settings
 
 MINILM = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
@@ -43,6 +43,8 @@ def load_embedder(name: str, *, settings: Settings) -> Embedder:
     """
     if (service := settings.embedders.get(name)) is not None:
         return HostedEmbedder(name, service, settings.secrets())
+    if name == NoVectors.name:
+        return NoVectors()
     if name in (*MINILM, INT8):
         kind: Kind = "int8" if name == INT8 else "embedding"
         text_model = OnnxText(FOLDER, onnx_file(settings.models_dir, kind))
@@ -79,6 +81,20 @@ def identity(name: str) -> str:
             return known
     folder = Path(name).expanduser()
     return f"{name}@{folder_state(folder)}" if folder.is_dir() else name
+
+
+class NoVectors:
+    """The embedder of an index that is searched by words alone: it embeds nothing, and no question."""
+
+    name, dim = "none", 1
+
+    def embed_query(self, _text: str) -> Vector:
+        """Raise ModelFailed."""
+        raise ModelFailed("the index has no vectors: it was made to be searched by words alone")
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Return zeros, shape (n, 1)."""
+        return np.zeros((len(texts), self.dim), np.float32)
 
 
 class OnnxEmbedder(OnnxModel):

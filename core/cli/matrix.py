@@ -35,8 +35,9 @@ def matrix_(
 
     --noise 10,100 measures everything again with 10 and 100 times as many passages of --noise-from added,
     whole, to the unchanged ones of SET. If those are too few, others are generated from their sentences; the
-    cost of embedding them is reported first, and refused above embed_limit_minutes without --yes. Indexes
-    stay in the folder noise of the home folder.
+    cost of embedding them is reported first, and refused above embed_limit_minutes without --yes; bm25 and
+    grep alone embed nothing. Indexes stay in the folder noise of the home folder until a corpus that they
+    have text of is deleted.
 
     --json writes {set, scripted, rows}. A row has noise (times; 0: SET as it is), generated (passages),
     harness, retriever, route, n (labelled questions), failed, error (the first), and as {mean, ci95, n}:

@@ -43,6 +43,7 @@ from core.domain.settings import Settings
 __all__ = ["Corpus", "CorpusInfo", "build", "current_fingerprint", "open_corpus"]
 
 log = logging.getLogger(__name__)
+NOISE = "noise"  # the folder in the home folder with corpora that have unrelated passages around them
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +174,8 @@ def folder_of(corpus: str, identity: str, settings: Settings) -> Path:
 
 
 def remove(name: str, *, settings: Settings) -> None:
-    """Delete the index of a corpus with its enrichments and its other chunkings, never its source. Raises
-    BadInput if it does not exist.
+    """Delete the index of a corpus with its enrichments, its other chunkings and the indexes of NOISE that
+    have its text, never its source. Raises BadInput if it does not exist.
     """
     people.require("delete")
     home = home_of(name, settings)
@@ -184,6 +185,11 @@ def remove(name: str, *, settings: Settings) -> None:
         )
     for variant in catalogue.indexed_variants(home.name, settings):
         remove(variant, settings=settings)
+    inside = settings.model_copy(update={"home": settings.home / NOISE})
+    for noisy in names(inside):
+        made = current(noisy, inside)
+        if made is None or home.name in made.source.title.split(", "):
+            remove(noisy, settings=inside)
     with alone(home / ".lock", threading.Event()):
         if (found := current(home.name, settings)) is not None and found.source.place:
             _clear(home.name, found.source.place, settings)

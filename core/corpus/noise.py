@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,17 +11,18 @@ from itertools import chain, islice
 from typing import Any
 
 from core.backends.base import Embedder
+from core.backends.embedder import NoVectors
 from core.backends.hosted_embedder import HostedEmbedder, about_tokens
 from core.corpus import catalogue, index
 from core.corpus.chunk import sentences
 from core.corpus.corpus import Corpus
 from core.corpus.embeddings import Begin, Estimate
+from core.corpus.index import NOISE
 from core.corpus.source import Kind, Source, slug
 from core.corpus.types import Cut, Document
 from core.domain.errors import BadInput
 from core.domain.settings import Settings
 
-FOLDER = "noise"  # in the home folder, with indexes of its own
 SEED = 39
 SENTENCES, WORDS = 2, 4  # in a generated passage; in a sentence, at least
 PROBE = 32  # texts embedded to estimate the time
@@ -43,7 +45,7 @@ class NoisySource(Source):
         own = (one for other in self.others for _, one, _ in other.everything())
         texts = chain(((one.title, one.text) for one in own), (("", text) for text in generated(self.others)))
         for number, (title, text) in enumerate(islice(texts, self.added)):
-            yield Cut(Document(f"{FOLDER}/{number:07}", title, text), [(0, len(text))])
+            yield Cut(Document(f"{NOISE}/{number:07}", title, text), [(0, len(text))])
 
 
 def generated(others: Sequence[Corpus]) -> Iterator[str]:
@@ -77,20 +79,26 @@ def build(
 ) -> tuple[Settings, Corpus]:
     """Build `base` with `times` as many unrelated passages, and return the settings that it is opened with.
 
-    The vectors of `base` and `others` are not made again. `begin` gets the cost of embedding what is
-    generated before it begins. An index that exists is reused. `how` are arguments of `index.build`, which
-    raises the errors.
+    The vectors of `base` and `others` are not made again, and none if the embedder is NoVectors. `begin` gets
+    the cost of embedding what is generated before it begins. An index that exists is reused. `how` are
+    arguments of `index.build`, which raises the errors.
     """
     if base.folder is None or base.name in (names := [other.name for other in others]):
         raise BadInput(f"{base.name}: unrelated passages are added to an index, from other corpora")
-    inside = settings.model_copy(update={"home": settings.home / FOLDER})
+    inside = settings.model_copy(update={"home": settings.home / NOISE})
     kind: Kind = "indexed" if base.analyzer.identifiers else "built-in"
     info = base.info
-    name = slug("-".join((base.name[:40], f"x{times}", *names)).replace("@", "-"))
-    more: Any = {"base": base, "others": others, "added": times * base.size, "embedders": (info.embedder,)}
-    source = NoisySource(name, kind, None, info.chunking, info.language, **more)
+    words = isinstance(embedder, NoVectors)
+    if words:  # a graph of vectors that are all equal would take hours
+        inside = inside.model_copy(update={"exact_below": sys.maxsize})
+    level = f"x{times}-words" if words else f"x{times}"
+    name = slug("-".join((base.name[:40], level, *names)).replace("@", "-"))
+    more: Any = {"base": base, "others": others, "added": times * base.size, "embedders": (embedder.name,)}
+    about = ", ".join((base.name, *names))  # `index.remove` reads it
+    source = NoisySource(name, kind, None, info.chunking, info.language, about, **more)
     count = lacking(base, others, times)
-    if count and catalogue.current(name, inside) is None and not isinstance(embedder, HostedEmbedder):
+    known = words or catalogue.current(name, inside) is not None
+    if count and not known and not isinstance(embedder, HostedEmbedder):
         texts, began = list(islice(generated(others), PROBE)), time.perf_counter()
         embedder.embed(texts)
         seconds = count / PROBE * (time.perf_counter() - began)

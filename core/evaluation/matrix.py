@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from core.backends.embedder import NoVectors
 from core.corpus import noise as noisy
 from core.corpus.embeddings import Begin, gate
 from core.domain.errors import BadInput, Cancelled, Unavailable
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from core.evaluation.outcome import Outcomes
 
 ONE_SHOT = {"bm25": "bm25", "dense": "dense", "hybrid": "hybrid_auto", "grep": "grep"}
+BY_WORDS = {"bm25", "grep"}  # of them, those that embed nothing
 HARNESSES = {"one_shot": "", "iterative": "iterative", "agent": "read_files"}
 MatrixCell = tuple[str, str, str, dict[str, Any]]  # harness, retriever, route and its parameters
 LEVEL = "noise"  # key of a row: how many times as many passages were added
@@ -73,7 +75,9 @@ def measure(
         if times:
             base, added = engine.corpus(corpus), [engine.corpus(other) for other in others]
             lacking = noisy.lacking(base, added, times)
-            inside, made = noisy.build(base, added, times, embedder=engine.embedder_of(base), **how)
+            by_words = {retriever for _, retriever, *_ in cells} <= BY_WORDS
+            embedder = NoVectors() if by_words else engine.embedder_of(base)
+            inside, made = noisy.build(base, added, times, embedder=embedder, **how)
             within, name = type(engine)(inside), made.name
         for harness, retriever, route, parameters in cells:
             plan = runner.Plan(name, (route,), {route: parameters}, "isolated", style)

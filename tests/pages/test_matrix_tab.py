@@ -1,6 +1,7 @@
 """The Matrix tab of Evaluate: measured in the background, drawn with its best cell."""
 
 from core.corpus import builds
+from core.domain.errors import NotConfirmed
 from core.evaluation import experiment_store
 from core.evaluation.experiment import perform, prepare
 from core.evaluation.matrix import HARNESSES, ONE_SHOT
@@ -10,7 +11,12 @@ from tests.pages.test_evaluate_page import questions  # noqa: F401 - a fixture
 from ui.charts.sweep import noise_slope
 
 
-def test_the_matrix_is_measured_in_the_background_and_names_the_best_cell(view, engine, questions):  # noqa: F811
+def test_the_matrix_is_measured_in_the_background_and_names_the_best_cell(
+    view,
+    engine,
+    monkeypatch,
+    questions,  # noqa: F811
+):
     folder = experiment_store.place(engine.settings, "first")
     perform(engine, prepare(engine, Spec("tiny", ("bm25",), split="all")), out=folder)
     app = view("evaluate.py", "Matrix")
@@ -26,3 +32,15 @@ def test_the_matrix_is_measured_in_the_background_and_names_the_best_cell(view, 
     drawn = noise_slope(rows, list(HARNESSES), list(ONE_SHOT)).data
     assert [len(one.x) for one in drawn] == [2] * len(HARNESSES) * len(ONE_SHOT)
     assert len({place for one in drawn for place in one.x}) == len(rows), "no two stand at one place"
+
+    def costly(*_, begin, **__):
+        if begin is None:
+            raise NotConfirmed("this is above embed_limit_minutes")
+        return rows
+
+    monkeypatch.setattr("ui.evaluate.matrix.measure", costly)
+    app.button(key="matrix_start").click().run()
+    builds.get("first matrix").wait(60)
+    app.run().button(key="confirm:first matrix").click().run()
+    builds.get("first matrix").wait(60)
+    assert builds.get("first matrix").result == rows

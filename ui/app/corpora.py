@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import streamlit as st
 
 from core.corpus import builds, catalogue
-from core.corpus.build import Progress
 from core.corpus.chunk import Chunking
 from core.corpus.types import Reading
 from core.evaluation import first_start
@@ -104,20 +101,23 @@ def under_way(corpus: str) -> bool:
 
 
 def background(
-    called: str, doing: str, label: str, key: str, work: Callable[[Progress, threading.Event], Any]
+    called: str, doing: str, label: str, key: str, work: builds.Work, confirmed: builds.Work | None = None
 ) -> builds.Build | None:
-    """Draw the button that starts `work` in the background, and how it goes; return it once it is done."""
+    """Draw the button that starts `work` in the background, and how it goes; return it once it is done.
+    `confirmed` is the same work whatever it costs, for the button that follows NotConfirmed.
+    """
     build = builds.get(called)
     busy = build is not None and not build.done
     if st.button(label, key=key, type="primary", disabled=busy):
-        builds.start_work(called, work)
+        again = partial(builds.start_work, called, confirmed) if confirmed else None
+        builds.start_work(called, work, confirm=again)
         st.rerun()
     if build is None or build.cancelled:
         return None
     if busy:
         say.info(f"{doing}. Progress and Stop are in the sidebar.")
-    elif build.error:
-        say.error(build.error)
+    else:
+        failed(build, f"{label} failed")
     return build if build.done and not build.error else None
 
 

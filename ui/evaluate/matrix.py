@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from core.corpus import catalogue
 from core.corpus.build import Progress
+from core.corpus.embeddings import Begin
 from core.corpus.noise import lacking
 from core.domain.needs import Need
 from core.engine.availability import missing
@@ -38,15 +40,16 @@ def draw(look: Look) -> None:
         made = lacking(engine.corpus(corpus), [engine.corpus(name) for name in chosen], one)
         st.caption(f"{one} times: {made:,} passages are generated and embedded.")
 
-    def work(progress: Progress, cancel: threading.Event) -> list[dict[str, Any]]:
+    def work(progress: Progress, cancel: threading.Event, begin: Begin | None = None) -> list[dict[str, Any]]:
         cells = planned(engine, HARNESSES, ONE_SHOT, scripted=not asks)
-        how: dict[str, Any] = {"progress": progress, "cancel": cancel}
+        how: dict[str, Any] = {"progress": progress, "cancel": cancel, "begin": begin}
         labelled = look.evaluation.labelled
         return measure(engine, labelled, corpus, cells, noise=sorted(times), others=chosen, **how)
 
+    anyway = partial(work, begin=lambda _cost: None)
     what = f" with {chosen} {times}" if times else ""
     called = f"{look.evaluation.name} matrix{' by the model' if asks else ''}{what}"
-    build = corpora.background(called, "The matrix is measured", "Measure", "matrix_start", work)
+    build = corpora.background(called, "The matrix is measured", "Measure", "matrix_start", work, anyway)
     if build is not None:
         _drawn(build.result)
 

@@ -6,7 +6,8 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from core.corpus import index, noise
+from core.backends.embedder import NoVectors
+from core.corpus import catalogue, index, noise
 from core.corpus.chunk import Chunking
 from core.domain.errors import BadInput
 from core.domain.text import searchable
@@ -51,7 +52,9 @@ def test_own_passages_stay_and_only_generated_ones_are_embedded(tmp_path, settin
     assert index.open_corpus(made.name, settings=inside).size == made.size
     with pytest.raises(BadInput):
         noise.build(base, [base], 2, **how)
-    monkeypatch.setattr("core.backends.embedder.load_embedder", lambda _name, *, settings: model)
+    by_name = lambda name, *, settings: NoVectors() if name == NoVectors.name else model  # noqa: E731
+    for module in ("core.backends.embedder", "core.corpus.index"):
+        monkeypatch.setattr(f"{module}.load_embedder", by_name)
     engine, relevant = Engine(settings), next(base.everything())[1].id
     labelled = LabelledSet("set", (Question("q", Query("depot number 0")),), {"q": {relevant: 1}})
     cells = planned(engine, ["one_shot"], ["bm25", "grep"], scripted=True)
@@ -60,3 +63,10 @@ def test_own_passages_stay_and_only_generated_ones_are_embedded(tmp_path, settin
         (2, lacking, 0)
     ] * 2
     assert all(row["recall"]["mean"] == 1 for row in rows), "nothing else has these words"
+    assert set(model.embedded[before:]) <= {"warm up"}, "neither of the two needs a vector"
+    cells = planned(engine, ["one_shot"], ["bm25", "dense"], scripted=True)
+    measure(engine, labelled, base.name, cells, noise=[3], others=[others[0].name], begin=costs.append)
+    assert (len(costs), len(model.embedded) > before) == (2, True)
+    assert len(catalogue.names(inside)) == 3
+    index.remove(others[0].name, settings=settings)
+    assert not catalogue.names(inside), "text of a deleted corpus is in none"
