@@ -1,29 +1,20 @@
-"""Sessions: every run ever made, reopened exactly as it was, compared, and run again."""
+"""Sessions: every run ever made, reopened exactly as it was, compared, and replayed."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from core.domain.errors import RouteScopeError
 from ui.app import opened, outcome, say, state
-from ui.sessions import compare, replay
+from ui.sessions import compare
 from ui.sessions.actions import PLACE, actions, bring_in, export_found
 from ui.sessions.run_list import listing
 
 
 def page() -> None:
-    """Draw the list of runs, or the comparison or repetition named in the address."""
+    """Draw the list of runs, or the comparison named in the address."""
     asked = st.query_params
     if asked.get("a") and asked.get("b"):
         compare.draw(asked["a"], asked["b"])
-    elif again := asked.get("again"):
-        try:
-            run, _ = state.find(again)
-        except RouteScopeError as error:
-            say.error(error)
-            compare.to_list()
-        else:
-            replay.form(run)
     else:
         _list()
 

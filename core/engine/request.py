@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -130,35 +130,21 @@ def keep_answer(store: Store, run: Run) -> None:
             keep(store, session, run)
 
 
-@dataclass(frozen=True, slots=True)
-class Here:
-    """The current routes by name, corpora with their fingerprints, and models."""
-
-    routes: Mapping[str, Route]
-    corpora: Mapping[str, str | None]
-    llm: str
-    embedders: Mapping[str, str] = field(default_factory=dict)  # by corpus
-
-
-@dataclass(frozen=True, slots=True)
-class Again:
-    """A request for the same once more; `gone` is left out of it, `other` is not as it was then."""
-
-    request: Request
-    gone: tuple[str, ...]
-    other: tuple[str, ...]
-
-
-def again(run: Run, here: Here, *, evidence: float | None = None) -> Again:
-    """Return the request of a stored run, without its session memory, as the session has continued since.
+def again(
+    run: Run, known: Mapping[str, Route], *, evidence: float | None = None
+) -> tuple[Request, list[str]]:
+    """Return the request of a stored run, without its session memory, as the session has continued since; and
+    what it lacks of the run, as `known` has no such route or parameter.
 
     `evidence` is the threshold below which no answer is written, which runs do not store; None: the default.
     """
-    names, gone = _routes(run, here.routes)
+    named = list(dict.fromkeys(texts(run.settings.get("routes")) or [result.route for result in run.results]))
+    names = [name for name in named if name in known]
+    gone = [f"route {name}" for name in named if name not in known]
     parameters: dict[str, Mapping[str, Any]] = {}
     for result in run.results:
         if result.route in names and result.route not in parameters:
-            parameters[result.route], unknown = settled(here.routes[result.route], result.parameters)
+            parameters[result.route], unknown = settled(known[result.route], result.parameters)
             gone += unknown
     answered = [name for name in texts(run.settings.get("answered")) if name in names]
     answers: Any = run.settings.get("answers")
@@ -167,11 +153,6 @@ def again(run: Run, here: Here, *, evidence: float | None = None) -> Again:
         "best at both ends" if run.settings.get("answer order") == "best at both ends" else "best first",
         *([] if evidence is None else [evidence]),
     )
-    session = run.settings.get("session")
-    if isinstance(session, str) and session:
-        gone.append(f"session {session}, which has new turns since the run")
-    if run.corpus not in here.corpora:
-        gone.append(f"corpus {run.corpus}")
     try:
         where = filters_of(run.settings)
     except BadInput as error:
@@ -189,7 +170,7 @@ def again(run: Run, here: Here, *, evidence: float | None = None) -> Again:
         mode="replay" if run.settings.get("llm mode") == "replay" else "live",
         where=where,
     )
-    return Again(request, tuple(gone), tuple(_other(run, here)))
+    return request, gone
 
 
 def settled(route: Route, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -209,25 +190,3 @@ def settled(route: Route, given: Mapping[str, Any]) -> tuple[dict[str, Any], lis
 def texts(value: object) -> list[str]:
     """Return the texts of a list; settings of an imported run may contain anything."""
     return [name for name in value if isinstance(name, str)] if isinstance(value, list | tuple) else []
-
-
-def _routes(run: Run, known: Collection[str]) -> tuple[list[str], list[str]]:
-    named = texts(run.settings.get("routes")) or [result.route for result in run.results]
-    named = list(dict.fromkeys(named))
-    return [name for name in named if name in known], [f"route {name}" for name in named if name not in known]
-
-
-def _other(run: Run, here: Here) -> list[str]:
-    """Describe the differences between a run's models and corpus and the current ones."""
-    changes = []
-    llm, embedder = run.settings.get("llm"), run.settings.get("embedder")
-    if isinstance(llm, str) and llm != here.llm:
-        changes.append(f"the language model was {llm} and is {here.llm}")
-    now = here.embedders.get(run.corpus)
-    if isinstance(embedder, str) and now is not None and embedder != now:
-        changes.append(f"the embedder was {embedder} and is {now}")
-    if here.corpora.get(run.corpus) not in (None, run.fingerprint):
-        changes.append(f"corpus {run.corpus} was reindexed since the run")
-    if run.settings.get("llm mode") == "record":
-        changes.append("the run recorded model replies, and the rerun calls the model")
-    return changes

@@ -1,4 +1,4 @@
-"""Evaluators: thresholds moved on stored grades, decisions, what was kept, and what many questions say."""
+"""Evaluators: thresholds moved on stored grades, decisions and what was kept."""
 
 from dataclasses import replace
 
@@ -20,8 +20,6 @@ from core.domain.outputs import (
 from core.domain.types import Query, Span
 from core.engine.request import Request
 from core.evaluation.calibration import Case, calibrate
-from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.tuning import batch_run as surveys
 from tests.fakes import MemoryCorpus, ScriptedLLM
 from tests.pages.reading import html, shown
 from tests.runs import HOSTILE, make_run
@@ -204,60 +202,10 @@ def test_one_threshold_is_tried_on_every_route_that_has_it(page, engine):
     assert app.query_params["gate_at"] == "0.700"
 
 
-# Many questions.
-
-
-@pytest.fixture
-def labels(engine, monkeypatch):
-    """Two labelled questions of the tiny corpus."""
-    questions = (
-        Question("q1", Query("My box arrived crushed"), split="dev", answerable=True),
-        Question("q2", Query("keys"), split="test", answerable=True),
-    )
-    made = LabelledSet("tiny", questions, {"q1": {"crushed:0-400": 3}, "q2": {"keys:0-80": 3}}, 2)
-    for read in ("labelled", "written"):
-        monkeypatch.setattr(f"core.evaluation.tuning.batch_run.{read}", lambda *_: made)
-    return made
-
-
-def test_the_labelled_questions_are_graded_without_a_model_and_counted(page, engine, labels):
-    engine.fake_llm = ScriptedLLM({})
-    run = engine.ask(Request(Query("How do I send a fragile item back?"), "tiny", ("crag",)))
-    assert engine.store.flush()
-    asked = len(engine.fake_llm.requests)
-    app = page(run.id)
-    known = surveys.begun(engine, "tiny", {"crag": dict(run.results[0].parameters)}, models=False)
-    assert known.wait(20)
-    app.run()
-    assert not app.exception
-    assert len(engine.fake_llm.requests) == asked, "no model is asked"
-    assert "2 questions, run now, without a model" in shown(app)
-    table = app.dataframe[0].value
-    assert table["Threshold"].tolist() == ["high, stored", "low, stored"]
-    assert table["Questions"].tolist() == [1, 1], "the dev question"
-    assert len(app.get("plotly_chart")) >= 2
-    assert not [one for one in app.warning if "Choose thresholds on dev" in one.value]
-    app.segmented_control(key="threshold_split").set_value("all").run()
-    assert [one for one in app.warning if "Choose thresholds on dev" in one.value]
-    (grading,) = gradings(run.results[0])
-    slider(app, EDGES.format(run.id, grading.span.id)).set_value((0.0, 0.0)).run()
-    table = app.dataframe[0].value.set_index("Threshold")
-    assert table.loc["high, tried", ["At", "Trusted"]].tolist() == [0.0, 2]
-    assert table.loc["low, tried", "Discarded"] == 0
-
-
-def test_an_evaluator_that_asks_a_model_counts_stored_runs_only(page, engine, labels, corrected):
-    app = page(corrected.id)
-    assert "This evaluator calls a model: 2 calls per question, about 4 for all 2." in shown(app)
-    assert app.button(key="threshold_evaluate")
-    assert "1 questions, from 1 stored runs of labelled questions." in shown(app)
-    assert not [one.key for one in app.button if one.key.startswith("grades:")]
-
-
 # How far grades can be trusted.
 
 
-def test_grades_come_with_how_reliable_they_are(page, engine, labels):
+def test_grades_come_with_how_reliable_they_are(page, engine):
     run = engine.ask(Request(Query("How do I send a fragile item back?"), "tiny", ("crag",)))
     app = page(keep(engine, run).id)
     assert "decided: " in html(app)
@@ -265,7 +213,7 @@ def test_grades_come_with_how_reliable_they_are(page, engine, labels):
     assert "checked on 102 questions of support" in shown(app)
 
 
-def test_a_models_judgement_comes_with_what_it_is_worth(page, engine, labels):
+def test_a_models_judgement_comes_with_what_it_is_worth(page, engine):
     cases = [Case(of, f"{of}{n}", 0.2 + 0.02 * n, n > 8) for of in ("one", "two") for n in range(16)]
     made = calibrate("evidence", engine.llm().model, cases)
     calibrations.write(made, engine.settings.home / "calibrations")

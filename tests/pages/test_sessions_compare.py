@@ -1,4 +1,4 @@
-"""Two runs compared, a run made again, and bundles brought in."""
+"""Two runs compared, a run replayed, and bundles brought in."""
 
 import time
 from dataclasses import replace
@@ -15,17 +15,12 @@ from tests.pages.reading import address, html, shown
 from tests.runs import make_run
 from ui.sessions.actions import take_in
 
-ACTIONS = ("open", "compare", "again", "replay", "delete")
+ACTIONS = ("open", "compare", "replay", "delete")
 QUESTION = Query("How do I send a fragile item back?")
 
 
 def text(app):
     return f"{shown(app)}\n{html(app)}"
-
-
-def ended(engine, app):
-    """The second run of the comparison, when it has ended."""
-    return engine.job(address(app, "b")).wait(20)
 
 
 @pytest.fixture
@@ -67,53 +62,6 @@ def test_a_status_that_changed_is_told(visit, stored):
 def test_a_run_that_is_not_there_is_said_by_its_place(visit, stored):
     shown = text(visit("sessions.py", a="good", b="nothing"))
     assert "Second run: there is no run 'nothing'" in shown
-    assert "'gone'" in text(visit("sessions.py", again="gone"))
-
-
-def test_a_parameter_is_changed_and_the_two_are_compared(visit, engine, asked):
-    app = visit("sessions.py", again=asked.id)
-    assert "Everything this run used is still available." in text(app)
-    assert "No change yet" in text(app)
-    app.selectbox(key="again_route").set_value("hybrid_rrf").run()
-    app.selectbox(key="again_parameter:hybrid_rrf").set_value("k").run()
-    widget = next(w for w in (*app.slider, *app.number_input) if w.key == "again:hybrid_rrf:k")
-    assert widget.value == 60
-    widget.set_value(10).run()
-    assert "nothing is changed" not in text(app)
-    app.button(key="again_run").click().run()
-    assert address(app, "a") == asked.id
-    second = ended(engine, app)
-    (route,) = run_diff(asked, second).differing
-    assert [(one.name, one.before, one.after) for one in route.parameters] == [("k", 60, 10)]
-    app.run()
-    assert "because <code>k</code> was 60 and is 10" in text(app)
-
-
-@pytest.mark.parametrize(
-    ("what", "choose"),
-    [
-        ("Routes", lambda app: app.multiselect(key="again_routes").set_value(["bm25"])),
-        ("Question", lambda app: app.text_area(key="again_question").set_value("What about customs?")),
-        ("Answers", lambda app: app.radio(key="again_answers").set_value("all")),
-        ("Model calls", lambda app: app.radio(key="again_mode").set_value("replay")),
-        ("No change", None),
-    ],
-)
-def test_one_thing_changed_is_all_that_differs(visit, engine, asked, what, choose):
-    app = visit("sessions.py", again=asked.id)
-    app.segmented_control(key="again_what").set_value(what).run()
-    if choose:
-        choose(app).run()
-    app.button(key="again_run").click().run()
-    diff = run_diff(asked, ended(engine, app))
-    settings = {one.name for one in diff.settings}
-    assert (settings, [one.name for one in diff.asked], len(diff.only_before)) == {
-        "Routes": (set(), [], 1),
-        "Question": (set(), ["question"], 0),
-        "Answers": ({"answers", "answered"}, [], 0),
-        "Model calls": ({"llm mode"}, [], 0),
-        "No change": (set(), [], 0),
-    }[what]
 
 
 def test_a_replay_asks_no_model_and_is_compared_with_its_original(visit, engine, monkeypatch):
@@ -124,13 +72,13 @@ def test_a_replay_asks_no_model_and_is_compared_with_its_original(visit, engine,
         Request(Query("Not asked of the model before"), "tiny", ("hyde", "bm25"), mode="replay")
     )
     from ui.app import state
-    from ui.sessions import compare, replay
+    from ui.sessions import actions, compare
 
     started = []
     monkeypatch.setattr(state, "engine", lambda: engine)
     monkeypatch.setattr(compare, "of", lambda a, b: started.append((a, b)))
-    replay.replay(run.id)
-    replay.replay(other.id)
+    actions.replay(run.id)
+    actions.replay(other.id)
     again, missing = (engine.job(b).wait(20) for _, b in started)
     assert len(engine.fake_llm.requests) == calls
     assert [one.name for one in run_diff(run, again).settings] == ["llm mode"]
@@ -192,14 +140,9 @@ def picked(*ids):
     return AppTest.from_function(script, kwargs={"ids": ids}, default_timeout=20).run()
 
 
-def test_one_picked_run_is_opened_run_again_replayed_and_saved_for_other_tools(engine, stored):
+def test_one_picked_run_is_opened_replayed_and_saved_for_other_tools(engine, stored):
     app = picked("good")
-    assert [button.key for button in app.button if button.key in ACTIONS] == [
-        "open",
-        "again",
-        "replay",
-        "delete",
-    ]
+    assert [button.key for button in app.button if button.key in ACTIONS] == ["open", "replay", "delete"]
     assert [button.proto.label for button in app.get("download_button")] == [
         "Export 1",
         "Rankings as a TREC run file",
@@ -207,8 +150,6 @@ def test_one_picked_run_is_opened_run_again_replayed_and_saved_for_other_tools(e
     ]
     assert "without searching again" in app.button(key="open").help
     assert "the language model is not called" in app.button(key="replay").help
-    app.button(key="again").click().run()
-    assert address(app, "again") == "good"
 
 
 def test_two_runs_one_that_runs_and_one_without_its_corpus_are_picked(engine, stored):
@@ -222,7 +163,7 @@ def test_two_runs_one_that_runs_and_one_without_its_corpus_are_picked(engine, st
     app.button(key="compare").click().run()
     assert (address(app, "a"), address(app, "b")) == ("older", "good")
     app = picked("going")
-    assert [app.button(key=key).disabled for key in ("again", "replay")] == [True, True]
+    assert app.button(key="replay").disabled
     assert [(b.proto.label, b.proto.disabled) for b in app.get("download_button")] == [("Export 0", True)]
     app = picked("away")
     app.button(key="replay").click().run()

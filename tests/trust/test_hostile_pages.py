@@ -139,12 +139,11 @@ def test_a_run_of_hostile_text_is_text_on_every_page_about_it(visit, hostile, pa
     assert "alert(1)" in html(app) + shown(app)
 
 
-def test_hostile_sessions_are_listed_compared_and_run_again(visit, hostile):
+def test_hostile_sessions_are_listed_and_compared(visit, hostile):
     app = look(visit, "sessions.py")
     assert HOSTILE[0] in "".join(app.dataframe[0].value["Question"])
     look(visit, "sessions.py", search=HOSTILE[0])
     look(visit, "sessions.py", a=hostile, b="good")
-    look(visit, "sessions.py", again=hostile)
 
 
 def test_hostile_names_and_notes_of_people_are_text(visit, hostile):

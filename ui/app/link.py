@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
-
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
 from core.domain.types import Query, Run
-from core.engine.request import filters_of, settled, texts
+from core.engine.request import again
 from core.routes.registry import routes
 from ui.app import state
-from ui.app.answer_style import ANSWERS, BY, ORDERS
 from ui.app.markup import md
 from ui.app.routes import differing
 
@@ -61,30 +57,17 @@ def at_corpus(name: str) -> None:
 def restore(run: Run) -> None:
     """Put a run's request into the inputs, so that Run repeats it; record what is not available here."""
     state.fill_in(run.query)
-    named = texts(run.settings.get("routes")) or [result.route for result in run.results]
-    here = [name for name in named if name in routes()]
-    gone = [f"route {name}" for name in named if name not in routes()]
-    if here:
-        st.session_state[state.ROUTES] = here
-    turned: dict[str, dict[str, Any]] = {}
-    for result in run.results:
-        if result.route in here:
-            kept, unknown = settled(routes()[result.route], result.parameters)
-            turned[result.route] = differing(routes()[result.route], kept)
-            gone += unknown
-    st.session_state[state.PARAMETERS] = turned
-    answers = run.settings.get("answers")
-    st.session_state[state.ANSWERS] = answers if answers in list(ANSWERS) else "none"
-    answered = texts(run.settings.get("answered")) if answers == "selected" else []
-    st.session_state[state.ANSWERED] = [name for name in answered if name in here]
-    st.session_state[state.ANSWER_BY] = _one_of(run.settings.get("answers by"), BY)
-    st.session_state[state.ANSWER_ORDER] = _one_of(run.settings.get("answer order"), ORDERS)
-    try:
-        where = filters_of(run.settings)
-    except RouteScopeError as error:
-        where = ()
-        gone.append(str(error))
-    state.set_filters("\n".join(map(str, where)))
+    request, gone = again(run, routes())
+    if request.routes:
+        st.session_state[state.ROUTES] = list(request.routes)
+    st.session_state[state.PARAMETERS] = {
+        name: differing(routes()[name], kept) for name, kept in request.parameters.items()
+    }
+    st.session_state[state.ANSWERS] = request.answers
+    st.session_state[state.ANSWERED] = list(request.answered) if request.answers == "selected" else []
+    st.session_state[state.ANSWER_BY] = request.style.by
+    st.session_state[state.ANSWER_ORDER] = request.style.order
+    state.set_filters("\n".join(map(str, request.where)))
     session = run.settings.get("session")
     st.session_state[state.SESSION] = session if isinstance(session, str) else ""
     st.session_state[LEFT_OUT] = (run.id, gone)
@@ -95,8 +78,3 @@ def show_left_out(run_id: str) -> None:
     of_run, gone = st.session_state.get(LEFT_OUT, (None, []))
     if of_run == run_id and gone:
         st.caption(md(f"Not available on this server, so left out of the inputs: {', '.join(gone)}"))
-
-
-def _one_of(value: object, known: Collection[str]) -> str:
-    """Return `value` if it is known, else the first known value; runs of earlier versions may lack it."""
-    return value if isinstance(value, str) and value in known else next(iter(known))

@@ -46,7 +46,11 @@ def batch_ran(
                 return None
             known = batches.survey(engine, corpus, routes, models=False)
     except RouteScopeError as error:
-        refused(corpus, error)
+        if isinstance(error, batches.Unlabelled):
+            say.info(f"Corpus {corpus} has no labelled questions, so the effect cannot be measured.")
+            st.page_link("label.py", label="Label questions", icon=":material/checklist:")
+        else:
+            say.info(on_page(str(error)))
         return None
     if known.complete:
         return known
@@ -54,15 +58,6 @@ def batch_ran(
         if not follow(known, "{0.finished} of {0.total} labelled questions".format, key=f"{key}:stop"):
             st.rerun()  # it has ended since
     return None
-
-
-def refused(corpus: str, error: RouteScopeError) -> None:
-    """Draw why no batch run is possible; without labelled questions, with the page that makes some."""
-    if isinstance(error, batches.Unlabelled):
-        say.info(f"Corpus {corpus} has no labelled questions, so the effect cannot be measured.")
-        st.page_link("label.py", label="Label questions", icon=":material/checklist:")
-    else:
-        say.info(on_page(str(error)))
 
 
 @st.cache_data(ttl=60, max_entries=16, show_spinner="Reading the labelled questions")

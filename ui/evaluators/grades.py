@@ -46,11 +46,9 @@ def step_name(found: Mapping[str, tuple[RouteResult, Recorded[Any]]], name: str)
     return f"{cut(result.title, 50)} · {cut(step.span.name, 50)}{turn}{decided}"
 
 
-def draw(run: Run, gold: Mapping[str, int]) -> tuple[RouteResult, Step, Edges] | None:
-    """Draw the chosen step with its controls, and return it with the thresholds tried on it."""
+def draw(run: Run, gold: Mapping[str, int]) -> None:
+    """Draw the chosen step with its controls."""
     found = steps(run)
-    if not found:
-        return None
     named = {name: step_name(found, name) for name in found}
     name = choice("step", STEP, "Graded by", named, width=520, disabled=len(found) == 1)
     result, step = found[name]
@@ -71,7 +69,6 @@ def draw(run: Run, gold: Mapping[str, int]) -> tuple[RouteResult, Step, Edges] |
     say.caption(told + (" The dotted line is the stored threshold." if stored != (low, high) else ""))
     plot(figure, f"strip-{name}", told, table=False)
     show(table(run, gold, grading, low, high))
-    return result, step, (low, high)
 
 
 def _edges(run: Run, name: str, grading: Grading) -> Edges:

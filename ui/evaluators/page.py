@@ -15,7 +15,7 @@ from ui.app import opened, say
 from ui.app.markup import cut, fragment, show
 from ui.app.tabs import tabs
 from ui.components import gold as labels
-from ui.evaluators import beam, gates, grades, sentence_filter, thresholds, trust
+from ui.evaluators import beam, gates, grades, sentence_filter, trust
 from ui.evaluators.decisions import path
 from ui.evaluators.drafts import drafts
 
@@ -72,9 +72,8 @@ def _views(run: Run, gold: Mapping[str, int]) -> dict[str, Callable[[], None]]:
 
 
 def _grades(run: Run, gold: Mapping[str, int]) -> None:
-    drawn = grades.draw(run, gold)
-    if drawn is not None:
-        thresholds.draw(run, *drawn)
+    grades.draw(run, gold)
+    st.page_link("tune.py", label="Thresholds over all labelled questions: Tune, Calibration")
     trust.draw(run)
 
 

@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from core.domain import people
 from core.domain.errors import RouteScopeError
+from core.engine.request import again
 from core.evaluation.finding import count
+from core.routes.registry import routes
 from core.store import Filters, SessionRow, Store
 from core.store.run_annotations import MAX_NOTE
-from ui.app import account, outcome, state
+from ui.app import account, outcome, say, state
 from ui.app.markup import cut
 from ui.app.outcome import Outcome
 from ui.components import sharing
 from ui.components.download import download
-from ui.sessions import compare, replay
+from ui.sessions import compare
 from ui.sessions.run_list import changed
 
 PLACE = "sessions"  # of what was deleted last
 IMPORTS = "sessions_imported"  # of the last import
 MAX_EXPORTED = 500  # runs of one export: a bundle is made in memory
-OPEN = "Shows the stored run without searching again or calling a model."
+OPEN = (
+    "Shows the stored run without searching again or calling a model. Its question, routes and parameters "
+    "become the inputs of the next run: change one, run, and select both runs here to compare them."
+)
+REPLAY = (
+    "Reruns it from cached model answers: searches run again, the language model is not called. "
+    "A route whose next model answer is not cached stops there and reports it."
+)
+FAILED = "session_again_failed"  # why the run could not be begun
 BUNDLE = "A bundle of the runs with their tags and notes, which any RouteScope can import"
 
 
@@ -37,7 +49,10 @@ def actions(store: Store, picked: Sequence[SessionRow]) -> None:
         if alone is not None:
             if st.button("Open", type="primary", key="open", help=OPEN):
                 st.switch_page("compare.py", query_params={"run": alone.id})
-            replay.buttons(alone)
+            given: dict[str, Any] = {"args": (alone.id,), "disabled": not ended, "help": REPLAY}
+            st.button("Replay without models", key="replay", on_click=replay, **given)
+            if failed := st.session_state.pop(FAILED, None):
+                st.error(failed)
         if len(picked) == 2:
             pair = [row.id for row in sorted(picked, key=lambda row: (row.created, row.id))]
             st.button("Compare", type="primary", key="compare", on_click=compare.of, args=pair)
@@ -57,6 +72,14 @@ def actions(store: Store, picked: Sequence[SessionRow]) -> None:
         outcome.button(f"Delete {len(ids)}", PLACE, work, "delete", **account.needs(deed))
     if alone is not None:
         _words(store, alone)
+
+
+def replay(run_id: str) -> None:
+    """Begin the same run from stored model answers, and compare the two."""
+    with say.errors(lambda why: st.session_state.update({FAILED: why})):
+        run, _ = state.find(run_id)
+        request, _ = again(run, routes(), evidence=state.engine().settings.answer_evidence)
+        compare.of(run_id, state.start(replace(request, mode="replay")).id)
 
 
 def export_found(store: Store, search: str, only: Filters) -> None:

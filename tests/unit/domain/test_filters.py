@@ -17,7 +17,7 @@ from core.domain.errors import BadInput
 from core.domain.filters import Filter, described, read_filter, read_filters
 from core.domain.settings import Settings
 from core.domain.types import Query
-from core.engine.request import Here, Request, again
+from core.engine.request import Request, again
 from core.routes.registry import routes
 from tests.fakes import FakeEngine, HashEmbedder, ScriptedLLM
 from tests.unit.routes.test_routes import JUDGED
@@ -229,8 +229,7 @@ def test_no_route_finds_what_a_filter_excludes(shared, name):
     inside = [hit.passage.id for hit in result.hits if not hit.passage.id.startswith(("web/", "sql/"))]
     assert set(inside) <= {"send:0-9"}
     assert run.settings["filters"] == ["owner~returns", "status!~superseded"]
-    here = Here(routes(), {"tiny": run.fingerprint}, run.settings["llm"])
-    assert again(run, here).request.where == where
+    assert again(run, routes())[0].where == where
 
 
 def test_a_filter_on_a_field_that_there_is_not_ends_at_once_and_others_are_not_shared(shared):
