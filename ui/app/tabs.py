@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import streamlit as st
 
@@ -17,21 +18,24 @@ def tabs(
     """Draw the selected one of `views` (label to drawing function); its error is shown in its place.
 
     The first is selected by default, without a mention in the address; `?tab=` selects another. `behind`
-    draws what an unselected view showed, so that the browser keeps its elements.
+    draws the view that was left last, so that the browser keeps its elements until somebody returns.
     """
-    first = next(iter(views))
+    first, left = next(iter(views)), f"{key}_left"
+    if key not in st.session_state:  # the page is new in the browser, which has nothing to keep
+        st.session_state.pop(left, None)
     address.take("tab", key, address.one_of(list(views)))
     if st.session_state.get(key) not in views:
         st.session_state[key] = first
-    drawn = st.tabs(list(views), on_change="rerun", key=key)
-    for (name, draw), tab in zip(views.items(), drawn, strict=True):
+    note: Any = {"on_change": st.session_state.__setitem__, "args": (left, st.session_state[key])}
+    for (name, draw), tab in zip(views.items(), st.tabs(list(views), key=key, **note), strict=True):
+        drawn: Callable[[], None] | None = draw
         if tab.open:
             address.keep("tab", None if name == first else name)
+        else:
+            drawn = (behind or {}).get(name) if name == st.session_state.get(left) else None
+        if drawn is not None:
             with tab:
                 try:
-                    draw()
+                    drawn()
                 except RouteScopeError as error:
                     st.error(md(str(error)))
-        elif behind and name in behind:
-            with tab:
-                behind[name]()

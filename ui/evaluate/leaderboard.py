@@ -43,8 +43,10 @@ def draw(look: Look) -> None:
     decision = decided(look)
     said = verdicts.leader(decision.verdict, title, titled(look.metric))
     show(sentences([said]))
-    _figure(look, decision.verdict, said)
-    settle.button(look.evaluation, decision.verdict.open_pair, "evaluate_settle")
+    with st.container():
+        _figure(look, decision.verdict, said)
+    with st.container():
+        settle.button(look.evaluation, decision.verdict.open_pair, "evaluate_settle")
     _table(look)
     with st.expander("What these figures can and cannot show"):
         _reading(look, decision)

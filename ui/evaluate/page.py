@@ -100,7 +100,8 @@ def _opened(entries: list[Entry]) -> None:
 @st.fragment  # a click leaves the choice of the evaluation and the sidebar as they are
 def _views(look: Look) -> None:
     """Draw the views of the evaluation."""
-    tabs({name: partial(draw, look) for name, draw in VIEWS.items()}, leaderboard_view.TAB)
+    views = {name: partial(draw, look) for name, draw in VIEWS.items()}
+    tabs(views, leaderboard_view.TAB, views)
 
 
 def _look(evaluation: Evaluation) -> Look:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from core.evaluation.labels.desk import Desk
 from ui.app import address, opened, say
@@ -29,7 +30,8 @@ def _views(desk: Desk) -> None:
         "Labels": labels.draw,
         "Set": sets.about,
     }
-    tabs({name: lambda name=name: _view(name, views[name], desk) for name in views}, key="label_tab")  # type: ignore[misc]
+    behind = {name: partial(views[name], desk) for name in ("Pool", "Set") if views["Label"] is queue.draw}
+    tabs({name: partial(_view, name, draw_it, desk) for name, draw_it in views.items()}, "label_tab", behind)
 
 
 def _view(name: str, draw_it: Callable[[Desk], None], desk: Desk) -> None:

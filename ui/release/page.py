@@ -73,7 +73,7 @@ def _decided(measured: Measured, evaluation: Evaluation) -> None:
         st.markdown(f"**{md(decision.headline)}**")
         for sentence in (*sentences("decision.why", decision), *sentences("decision.equal", decision)):
             st.markdown(md(sentence))
-    views = {
+    every = {
         "Criteria": _criteria,
         "What it rests on": _rests,
         "What it does worse": comparisons.worse,
@@ -83,7 +83,8 @@ def _decided(measured: Measured, evaluation: Evaluation) -> None:
         "Report and build": _taken,
         "Python module": _module,
     }
-    tabs({name: partial(view, measured, decision) for name, view in views.items()}, TAB)
+    views = {name: partial(view, measured, decision) for name, view in every.items()}
+    tabs(views, TAB, views)
 
 
 def _card(decision: Decision, evaluation: Evaluation) -> None:
