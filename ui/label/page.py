@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+import streamlit as st
+
 from core.evaluation.labels.desk import Desk
-from ui.app import address, opened, say
+from ui.app import address, opened, redraw, say
 from ui.app.tabs import tabs
 from ui.label import agreement, generated, labels, pool, queue, sets
 from ui.label.desk import held
@@ -17,25 +19,30 @@ def draw() -> None:
     with say.errors():
         name = sets.choose()
         if name is not None:
-            _views(held(name).desk)
+            _views(name)
     opened.link()
 
 
-def _views(desk: Desk) -> None:
-    views: dict[str, Callable[[Desk], None]] = {
-        "Label": queue.draw if any(desk.pool.values()) else pool.draw,
-        "Generated questions": generated.draw,
-        "Pool": pool.draw,
-        "Agreement": agreement.draw,
-        "Labels": labels.draw,
-        "Set": sets.about,
-    }
-    behind = {name: partial(views[name], desk) for name in ("Pool", "Set") if views["Label"] is queue.draw}
-    tabs({name: partial(_view, name, draw_it, desk) for name, draw_it in views.items()}, "label_tab", behind)
+@st.fragment  # a click leaves the choice of the set and the sidebar as they are
+def _views(name: str) -> None:
+    if st.query_params.get("set") != name:  # it was deleted, or another one restored
+        redraw.page()
+    with say.errors():
+        desk = held(name).desk
+        views: dict[str, Callable[[Desk], None]] = {
+            "Label": queue.draw if any(desk.pool.values()) else pool.draw,
+            "Generated questions": generated.draw,
+            "Pool": pool.draw,
+            "Agreement": agreement.draw,
+            "Labels": labels.draw,
+            "Set": sets.about,
+        }
+        drawn = {view: partial(_view, view, draw_it, desk) for view, draw_it in views.items()}
+        tabs(drawn, "label_tab", {"Pool": partial(pool.draw, desk)} if views["Label"] is queue.draw else None)
 
 
-def _view(name: str, draw_it: Callable[[Desk], None], desk: Desk) -> None:
-    if name not in ("Label", "Agreement"):  # those show one passage, and the address says which
+def _view(view: str, draw_it: Callable[[Desk], None], desk: Desk) -> None:
+    if view not in ("Label", "Agreement"):  # those show one passage, and the address says which
         address.keep("question", None)
         address.keep("passage", None)
     draw_it(desk)

@@ -141,6 +141,7 @@ def _delete(name: str) -> Outcome:
 def _restore(name: str) -> None:
     """Restore a deleted set and choose it."""
     desks.set_deleted(state.store(), name, False)
+    address.keep("set", None)
     st.session_state[WANTED] = name
 
 
