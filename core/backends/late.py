@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import tee
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,6 +23,7 @@ from core.domain.once import Once
 from core.domain.settings import Settings
 
 BATCH = 8  # texts of like length; larger batches are slower on a processor
+CONTEXT = 64  # tokens on each side of a token within a document, at least
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,6 +132,28 @@ class MiniLMTokens(OnnxModel):
                 unit = states / np.maximum(np.linalg.norm(states, axis=1, keepdims=True), 1e-12)
                 found[row] = TokenVectors(tuple(encoded[row].tokens[1:-1]), unit)
         return [found[row] for row in range(len(encoded))]
+
+    def embed_parts(self, documents: Iterable[tuple[str, Sequence[tuple[int, int]]]]) -> Iterator[Matrix]:
+        """Yield for each document, a text and spans of its characters, the unit vectors of these parts, shape
+        (parts, dim): the mean of their tokens, zeros without one. Longer texts are read in windows that
+        share twice CONTEXT tokens, of which each window has the half that is farther from its edge.
+        """
+        texts, parts = tee(documents)
+        windows = self._model.windows((text for text, _ in texts), 2 * CONTEXT)
+        for (_, spans), found in zip(parts, windows, strict=True):
+            states: dict[int, Matrix] = {}
+            for rows, hidden in self._model.each([one.ids for one in found]):
+                states |= zip(rows, hidden, strict=True)
+            first = [1 + (CONTEXT if at else 0) for at in range(len(found))]
+            last = [len(one.ids) - 1 - (CONTEXT if one is not found[-1] else 0) for one in found]
+            cut = list(zip(range(len(found)), first, last, strict=True))
+            vectors = np.concatenate([states[at][a:b] for at, a, b in cut])
+            starts = [start for at, a, b in cut for start, _ in found[at].offsets[a:b]]
+            means = np.zeros((len(spans), self.dim), np.float32)
+            for mean, (a, b) in zip(means, np.searchsorted(starts, spans), strict=True):
+                if b > a:
+                    mean[:] = vectors[a:b].mean(axis=0)
+            yield means / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
 
 
 class ColbertTokens:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -47,6 +47,7 @@ class OnnxText:
         if most is None:
             limits = json.loads((model_folder / "sentence_bert_config.json").read_text(encoding="utf-8"))
             most = int(limits["max_seq_length"])
+        self._most = most
         self._tokenizer.enable_truncation(most)
         self._segments = "token_type_ids" in {one.name for one in self._session.get_inputs()}
 
@@ -64,6 +65,16 @@ class OnnxText:
         """Each text's tokens and their ids; of a pair those of both, and which of both (`type_ids`)."""
         cleaned = [clean(one) if isinstance(one, str) else (clean(one[0]), clean(one[1])) for one in texts]
         return self._tokenizer.encode_batch(cleaned)
+
+    def windows(self, texts: Iterable[str], overlap: int) -> Iterator[list[Any]]:
+        """Yield each text's encodings in windows to its end, which share `overlap` tokens; those of MINILM
+        have the characters of each token.
+        """
+        tokenizer = copy.deepcopy(self._tokenizer)
+        tokenizer.enable_truncation(self._most, stride=overlap)
+        for text in texts:
+            first = tokenizer.encode(clean(text))
+            yield [first, *first.overflowing]
 
     def run(
         self, ids: Sequence[Sequence[int]], segments: Sequence[Sequence[int]] = ()

@@ -278,14 +278,15 @@ def _seconds(made: CorpusInfo | Made) -> str:
 
 
 def enrichment_names(given: str, settings: Settings) -> list[str]:
-    """Return the enrichments of "a,b"; for "all" those that ask no language model and whose own model is set.
+    """Return the enrichments of "a,b"; for "all" those that ask no language model and whose own model is set,
+    but for those `apart`.
 
     Raises BadInput for others.
     """
 
     wanted = listed(given)
     if wanted == ("all",):
-        free = [name for name, recipe in store.RECIPES.items() if not recipe.uses_llm]
+        free = [name for name, recipe in store.RECIPES.items() if not (recipe.uses_llm or recipe.apart)]
         return [name for name in free if store.no_model(name, settings) is None]
     return [store.recipe(name).name for name in dict.fromkeys(wanted)]
 

@@ -35,6 +35,7 @@ class Need(Enum):
     SUMMARIES = "summaries written for groups of the corpus' passages"
     EXTRACTS = "summaries extracted for groups of the corpus' passages"
     TOKENS = "token vectors of the corpus' passages"
+    LATE = "vectors of the corpus' passages within their documents"
     LEARNED_SPARSE = "learned term weights of the corpus' passages"
     GRAPH = "a graph of the corpus' entities"
     GRAPH_TRIPLES = "a graph of triples written for the corpus' passages"

@@ -220,6 +220,7 @@ class Retrieve(StepBase):
         return found
 
     def _found(self, match: Match, *texts: str) -> Ranking:
-        keys = {hit.passage.id: match.keys[hit.passage.id] for hit in match.hits[:MAX_RECORDED_KEYS]}
+        first = (hit.passage.id for hit in match.hits[:MAX_RECORDED_KEYS])
+        keys = {id: key for id in first if (key := match.keys[id])}
         self.span.output = Search(texts, keys=keys, where=self.context.where)
         return match.hits

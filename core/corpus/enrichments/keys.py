@@ -82,10 +82,15 @@ def write(keys: Sequence[Key], corpus: Corpus, folder: Path, tools: Tools, *, wo
     tools.notes += unread_notes(found, corpus.info.embedder)
     with tools.stages.stage("embed"):
         tools.vectors().write(Listed(searched), folder, tools.stages.tick)
-    if len(ordered) >= max(1, tools.settings.exact_below):
+    return graph(folder, len(ordered), tools)
+
+
+def graph(folder: Path, size: int, tools: Tools) -> int:
+    """Write a graph of the `size` vectors in `folder` if they are many; return `size`."""
+    if size >= max(1, tools.settings.exact_below):
         with tools.stages.stage("index vectors"):
             write_graph(mapped(folder / VECTORS), folder / GRAPH)
-    return len(ordered)
+    return size
 
 
 class KeyIndex:

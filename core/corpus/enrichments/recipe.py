@@ -201,6 +201,7 @@ class Recipe(ABC):
     title: str  # what it is, in words that complete "this corpus has no ..."
     cost: str  # what making it takes
     uses_llm = False
+    apart = False  # made only where it is named, not by "all"
 
     def model(self, _settings: Settings, /) -> str:
         """Return the model in the settings that builds it, besides the embedder and the language model; "" if

@@ -26,6 +26,7 @@ from core.corpus.enrichments.learned import LearnedSparse
 from core.corpus.enrichments.recipe import Recipe, Spent, Tools
 from core.corpus.enrichments.summaries import Extracts, Summaries
 from core.corpus.enrichments.tokens import Tokens
+from core.corpus.enrichments.within import Late
 from core.corpus.helpers import Helpers
 from core.corpus.source import slug
 from core.corpus.stages import alone
@@ -37,7 +38,7 @@ from core.domain.settings import Settings
 
 log = logging.getLogger(__name__)
 _KEYS = (Headings(), Children(), Sentences(), Contexts(), Questions(), Expanded(), Summaries(), Extracts())
-_RECIPES: tuple[Recipe, ...] = (*_KEYS, Tokens(), LearnedSparse(), RuleGraph(), TripleGraph())
+_RECIPES: tuple[Recipe, ...] = (*_KEYS, Tokens(), Late(), LearnedSparse(), RuleGraph(), TripleGraph())
 RECIPES: Mapping[str, Recipe] = {recipe.name: recipe for recipe in _RECIPES}
 WITHOUT_VECTORS = ("tokens", "learned_sparse", "expanded")  # the same whichever embedder a corpus has
 
