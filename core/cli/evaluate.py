@@ -71,6 +71,9 @@ def eval_(
         "pdf=kreuzberg, html=all), or all that are indexed, by how much of the labelled text each covers.",
         "A,B",
     ),
+    nuggets: bool = option(
+        False, "Also have the language model assign the checked nuggets of a label set to the answers."
+    ),
     max_failed: float = option(
         MAX_FAILED, "Exit with 1 if a route failed on more of the questions.", "SHARE", most=1
     ),
@@ -87,6 +90,10 @@ def eval_(
     With --answers all, answers are compared with gold answers, citations with relevant passages, and
     abstentions with the questions that the documents do not answer. No model judges them.
 
+    With --nuggets, vital_recall is the share of a question's vital nuggets that an answer supports, and
+    nugget_score that of all, partial support as half (`labels nuggets`). People's own assignments count; the
+    model's only if they agree with people's.
+
     With --judge, each route has a `corrected` mean over labelled and unlabelled questions. Its interval holds
     however wrong the model is, if the labelled questions are a random part. If `labels judge` has shown that
     the model agrees with people, metrics are also given twice: with every unjudged passage as not relevant,
@@ -102,6 +109,8 @@ def eval_(
         raise BadInput("--fresh and --retry-failed need --out DIR or --keep NAME")
     if answers == "none" and (how.answer_by or how.answer_order):
         raise BadInput("--answer-by and --answer-order need --answers all")
+    if nuggets and (answers == "none" or chunkings is not None):
+        raise BadInput("--nuggets needs --answers all, and cannot be combined with --chunkings")
     check_labels(asked)
     source = catalogue.source(target, settings=now, name=name)
     if chunkings is not None and (judge or run_files):
@@ -126,6 +135,7 @@ def eval_(
         tuple(route.name for route in picked),
         merged(kept, picked, how.parameters),
         answers=answers == "all",
+        nuggets=nuggets,
         answer_by=how.answer_by,
         answer_order=how.answer_order,
         evidence=kept.evidence,
@@ -152,7 +162,8 @@ def eval_(
     warn(ready.warnings)  # before hours are spent
     with working("q") as (bar, stop):
         course["ended"], course["progress"] = stop.is_set, partial(bar, "questions")
-        figures, drawn, outcomes = perform(engine, ready, out=out, **course)
+        told = partial(bar, "answers whose nuggets are assigned")
+        figures, drawn, outcomes = perform(engine, ready, out=out, assigning=told, **course)
         if judging is not None and not figures["interrupted"]:
             report = partial(bar, "judging unjudged passages")
             figures = filling.added(

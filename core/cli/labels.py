@@ -19,6 +19,7 @@ from core.domain.errors import BadInput
 from core.engine import engine as engines
 from core.evaluation import dataset, experiment_store
 from core.evaluation.judge import measure, source
+from core.evaluation.judge import nuggets as proposals
 from core.evaluation.judge import record as records
 from core.evaluation.judge.record import JudgeRecord
 from core.evaluation.labels import desk, draw, exchange, final, pool, suggest
@@ -161,6 +162,36 @@ def suggest_(name: str) -> int:
     by = f"{under_way.scored} passages graded by {under_way.annotator}"
     emit(document, f"{by}, {under_way.unscored} not scored")
     return ended(under_way)
+
+
+@command("nuggets", labels_)
+def nuggets_(
+    name: str,
+    propose: bool = option(False, "Have the language model propose nuggets for questions that have none."),
+) -> int:
+    """List the nuggets of a set: the facts of a good answer, vital or okay to have.
+
+    A person checks them on the page Label (keep, change, delete, add); only checked ones count in `eval
+    --nuggets`. `labels export --format csv` and `labels import` take them to other sets.
+    """
+    code, under_way = 0, proposals.begin(engines.shared_engine(), name) if propose else None
+    if under_way is not None:
+        followed(under_way, "questions")
+        if under_way.unread:
+            note(f"warning: {under_way.unread} replies could not be used, for example: {under_way.why}")
+        if under_way.bare:
+            note(f"{under_way.bare} questions have neither a reference answer nor a relevant passage")
+        code = ended(under_way)
+    asked = desk.load(open_store(), name).questions
+    found = [{"question": one.id, **asdict(nugget)} for one in asked for nugget in one.nuggets]
+    rows = [
+        (one["question"], "vital" if one["vital"] else "okay", "yes" if one["checked"] else "", one["text"])
+        for one in found
+    ]
+    none = f"{name} has no nuggets; propose some with --propose, or write them on the page Label"
+    grid = table(("question", "importance", "checked", "nugget"), rows) if rows else none
+    emit({"set": name, "proposed": under_way.proposed if under_way else 0, "nuggets": found}, grid)
+    return code
 
 
 @command("agreement", labels_)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 FULL = 2  # the grade from which a passage answers the question or a part of it
+NuggetSupport = Literal["not_support", "partial_support", "support"]
+# How far an answer contains a nugget, and what that counts: Pradeep et al. 2025, arXiv:2504.15068.
+SUPPORT: Mapping[NuggetSupport, float] = {"not_support": 0.0, "partial_support": 0.5, "support": 1.0}
 
 
 def floor(gold: Mapping[str, int]) -> int:

@@ -4,6 +4,7 @@ rows of a gold query. None of them is a person's judgement, and none asks a mode
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import math
 import re
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from statistics import fmean
 
 from core.analysis.metrics import ANSWERS
 from core.backends.prompting.citations import markers, sentences, unmarked
@@ -22,8 +24,10 @@ from core.backends.sql.guard import ordered
 from core.corpus import table_files
 from core.corpus.load import readable_files
 from core.domain.errors import Unavailable
-from core.evaluation.dataset import Evidence, LabelledSet, Written
+from core.domain.relevance import SUPPORT, NuggetSupport
+from core.evaluation.dataset import Evidence, LabelledSet, Nugget, Written
 from core.evaluation.outcome import Outcomes
+from core.store.labels import MODEL
 
 SHORT = 5  # words of a gold answer that has to stand in the answer as it is
 SHARE = 0.5  # of the content words of a longer gold answer that an answer must have
@@ -46,9 +50,14 @@ class Given:
 
 
 def measure(
-    given: Given, golds: Sequence[str], answerable: bool | None, relevant: frozenset[str] = frozenset()
+    given: Given,
+    golds: Sequence[str],
+    answerable: bool | None,
+    relevant: frozenset[str] = frozenset(),
+    nuggets: Sequence[Nugget] = (),
 ) -> Measured:
-    """Every measure of one answer; `relevant` are the ids of the passages labelled relevant.
+    """Every measure of one answer; `relevant` are the ids of the passages labelled relevant, `nuggets` those
+    that a person checked.
 
     None where a measure does not apply: without a gold answer, a label, or an abstention to be judged.
     """
@@ -58,6 +67,7 @@ def measure(
         found |= against_golds("" if given.abstained else given.text, golds)
     found["correct"] = right if right is None else float(right)
     found |= _cited(given, relevant)
+    found |= nugget_scores(given, nuggets)
     well = supported(given, right, answerable, relevant)
     found["supported_accuracy"] = well if well is None else float(well)
     if answerable is not None:
@@ -166,6 +176,45 @@ def _cited(given: Given, relevant: frozenset[str]) -> Measured:
             any(ids.get(number) in relevant for number in markers(part)) for part in parts
         ) / len(parts)
     return found
+
+
+def answer_digest(answer: str) -> str:
+    """Return what an answer's nuggets are assigned under: equal for answers that differ in markers alone."""
+    return hashlib.sha256(" ".join(unmarked(answer).split()).encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def nugget_support(nugget: Nugget, given: Given, *, people: bool | None = None) -> NuggetSupport | None:
+    """Return how far an answer contains a nugget: what people assigned, the lower median if they differ, else
+    what the model did (`people`: theirs or the model's alone). An abstention contains none.
+    """
+    if given.abstained:
+        return "not_support"
+    said = nugget.support.get(answer_digest(given.text), {})
+    theirs = [level for level in SUPPORT for who in said if said[who] == level and not who.startswith(MODEL)]
+    model = next((level for who, level in said.items() if who.startswith(MODEL)), None)
+    person = theirs[(len(theirs) - 1) // 2] if theirs else None
+    return model if people is False or (people is None and person is None) else person
+
+
+def nugget_scores(given: Given, nuggets: Sequence[Nugget]) -> Measured:
+    """Return vital_recall and nugget_score of an answer; {} without nuggets, or if one is not assigned.
+
+    With s = 1 for support, 0.5 for partial support and 0 for none, nugget_score is the sum of s over all
+    nuggets / their number ("All"). vital_recall counts full support of vital nuggets alone: vital nuggets
+    supported / vital nuggets ("Vital Strict").
+
+    Source: Pradeep et al. 2025, "The Great Nugget Recall", arXiv:2504.15068; used by TREC 2025 RAG,
+    arXiv:2603.09891.
+    """
+    levels = [nugget_support(one, given) for one in nuggets]
+    known = [level for level in levels if level is not None]
+    if not known or len(known) < len(levels):
+        return {}
+    vital = [level == "support" for one, level in zip(nuggets, known, strict=True) if one.vital]
+    return {
+        "vital_recall": fmean(vital) if vital else None,
+        "nugget_score": fmean(SUPPORT[level] for level in known),
+    }
 
 
 METRIC = "execution_accuracy"

@@ -18,6 +18,7 @@ from core.domain.conversation import turns
 from core.domain.errors import BadInput
 from core.domain.jsonl import objects, parse
 from core.domain.ranked import Ranked
+from core.domain.relevance import NuggetSupport
 from core.domain.types import Query, Turn
 from core.evaluation import counting
 from core.evaluation.counting import Place
@@ -115,12 +116,27 @@ class Drawn:
 
 
 @dataclass(frozen=True, slots=True)
+class Nugget:
+    """A short fact of a good answer, after the nuggets of TREC 2025 RAG, arXiv:2603.09891."""
+
+    text: str
+    # whether an answer without it is incomplete; otherwise it is okay to have
+    vital: bool
+    # the person who wrote it or the model that proposed it
+    by: str
+    # whether a person checked it; others never count
+    checked: bool = False
+    # digest of an answer -> person or model -> how far the answer contains it
+    support: Mapping[str, Mapping[str, NuggetSupport]] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """One question as asked, with its author's knowledge of it. `answers` are all gold answers, any of which
     is right; `answer` is what the author wrote first, which may be a remark. `answerable`: whether the
     documents answer it, None if that is unknown. `complaints` are people's reports: a question with a
     complaint is a regression test. `generated` is set if a model wrote it, `drawn` if the order of labelling
-    is random. `count`: how often it was asked.
+    is random. `count`: how often it was asked. `nuggets` are the facts of a good answer.
     """
 
     id: str
@@ -135,11 +151,17 @@ class Question:
     generated: Generated | None = None
     drawn: Drawn | None = None
     count: int = 1
+    nuggets: tuple[Nugget, ...] = ()
 
     @property
     def dropped(self) -> bool:
         """Return whether a model wrote it and a person dropped it, so that it is never asked."""
         return self.generated is not None and self.generated.state == "dropped"
+
+    @property
+    def checked_nuggets(self) -> tuple[Nugget, ...]:
+        """Return the nuggets that count: those that a person checked."""
+        return tuple(one for one in self.nuggets if one.checked)
 
 
 @dataclass(frozen=True, slots=True)

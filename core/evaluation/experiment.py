@@ -30,9 +30,12 @@ from core.evaluation.dataset import LabelledSet
 from core.evaluation.diff.questions import record
 from core.evaluation.experiment_store import FIGURES, RUNS, opened, write_labelled
 from core.evaluation.judge.correction import with_corrected
+from core.evaluation.judge.measure import check_model
+from core.evaluation.judge.nuggets import check_nuggets, judged
 from core.evaluation.outcome import Journal, Outcomes
 from core.evaluation.runner import Ended, Plan, spread
 from core.evaluation.spec import Spec
+from core.evaluation.templating import say
 from core.routes.declare import Route
 from core.routes.registry import pick, pipelines
 from core.store import Store
@@ -83,6 +86,9 @@ def prepare(
     baseline = summary.check_baseline(spec.baseline, names)
     corpus = engine.corpus(spec.corpus)
     labelled, said = _questions(engine, spec, found, folder)
+    if spec.nuggets:
+        check_model(engine)
+        check_nuggets(labelled)
     decisions = {one for route in pick(list(spec.audit)) for one in route.decides} if spec.audit else set()
     chosen_on = calibrated_on(engine, decisions, labelled.name)
     if unasked := chosen_on & {question.id for question in labelled.questions}:
@@ -159,6 +165,7 @@ def perform(
     fresh: bool = False,
     retry: bool = False,
     progress: Progress = lambda _done, _total: None,
+    assigning: Progress = lambda _done, _total: None,
     warn: Callable[[str], None] = lambda _warning: None,
     ended: Ended = lambda: False,
     beside: Beside | None = None,
@@ -166,7 +173,8 @@ def perform(
 ) -> tuple[dict[str, Any], LabelledSet, Outcomes]:
     """Ask every question and return the figures; questions already asked in `out` are not asked again.
     `ended` is checked between questions, and also stops a running question; the figures are then marked
-    "interrupted". `beside` does further work with each question, and receives the store of the runs.
+    "interrupted". `assigning` follows the model that assigns nuggets. `beside` does further work with each
+    question, and receives the store of the runs.
     `workers`: where the questions are asked, None for this process. With `out` everything is also written
     there: see core.evaluation.report and core.evaluation.experiment_store.
     """
@@ -217,6 +225,14 @@ def perform(
         prices[route.name] = (asked.llm_price_prompt, asked.llm_price_completion)
     if out is not None and not fresh and (out / FIGURES).is_file():
         prices |= {name: prices_in(row) for name, row in opened(out).figures["routes"].items()}
+    nuggets: dict[str, Any] = {}
+    if spec.nuggets and whole:
+        drawn, nuggets = judged(engine, engine.corpus(plan.corpus), drawn, outcomes, ended, assigning)
+        whole = bool(nuggets)
+        if whole:
+            in_words(say("judge.nuggets", nuggets))
+        if whole and out is not None:
+            write_labelled(out, drawn, spec.document())
     executed = executed_of(drawn, outcomes, plan.routes, engine, plan.corpus)
     if remark := executed.remark():
         in_words(remark)
@@ -243,6 +259,7 @@ def perform(
         "timing": plan.timing,
         **costs.machine_figures(outcomes.values()),
         "answering": asdict(plan.style) if plan.style else None,
+        **({"nuggets": nuggets} if nuggets else {}),
         "interrupted": not whole,
         **({"predicted": prediction} if prediction else {}),
         "reading": list(drawn.reading),

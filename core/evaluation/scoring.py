@@ -49,6 +49,7 @@ def measured(labelled: LabelledSet, outcomes: Outcomes, routes: Sequence[str]) -
                 question.answers,
                 question.answerable,
                 frozenset(labelled.relevant(question.id)),
+                question.checked_nuggets,
             )
             for question, outcome in _of(labelled, outcomes, route)
             if outcome.status == "ok" and outcome.answer is not None

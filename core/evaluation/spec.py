@@ -128,6 +128,7 @@ class Spec:
     qrels: str | None = option(None, "TREC qrels for --questions, instead of the labels in the file.", "FILE")
     timing: Literal["shared", "isolated"] | None = option(None, "Share equal steps between routes or not.")
     answers: bool = False
+    nuggets: bool = False
     answer_by: AnswerBy | None = None
     answer_order: AnswerOrder | None = None
     evidence: float | None = None

@@ -4,15 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from functools import partial
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from core.backends.calibrations import SIGNAL, DecisionCalibration, subject
 from core.backends.calibrations import Decision as Name
-from core.backends.prompting.prompts import CLAIM, CLOSED_ANSWER, EVIDENCE, GRADE, JUDGE, LOOK_UP, RELEVANT
-from core.backends.prompting.untrusted import between
+from core.backends.prompting.prompts import (
+    ASSIGN_NUGGETS,
+    CLAIM,
+    CLOSED_ANSWER,
+    EVIDENCE,
+    GRADE,
+    JUDGE,
+    LOOK_UP,
+    NUGGETS,
+    RELEVANT,
+)
+from core.backends.prompting.replies import Form, read_form, strict_schema
+from core.backends.prompting.untrusted import between, in_line, quoted
 from core.domain.errors import BadInput, ModelFailed
 from core.domain.outputs import Grading, PassageGrade, Rerank, Reranked, WebGrades
 from core.domain.program import COMMAND
+from core.domain.relevance import NuggetSupport
 from core.domain.types import Hit, Passage, Ranking
 from core.steps.base import StepBase, YesOrNo
 from core.steps.decisions import Decided
@@ -59,6 +74,21 @@ def worth(about: Name, model: str, found: DecisionCalibration | None) -> tuple[S
 Action = Literal["correct", "ambiguous", "incorrect"]
 
 
+class ProposedNugget(BaseModel):
+    """A fact of a good answer, as a model proposes it."""
+
+    model_config = ConfigDict(extra="forbid")
+    text: str = Field(min_length=1, max_length=300)
+    importance: Literal["vital", "okay"]
+
+
+class ProposedNuggets(BaseModel):
+    """The reply to NUGGETS."""
+
+    model_config = ConfigDict(extra="forbid")
+    nuggets: list[ProposedNugget] = Field(min_length=1, max_length=8)
+
+
 class Judge(StepBase):
     """Grading passages and deciding on the grades."""
 
@@ -80,6 +110,33 @@ class Judge(StepBase):
         least = str(relevant_from)
         found = self._yes(JUDGE, policy=policy, relevant_from=least, passage=shown, question=text)
         return _scored(passage, found)
+
+    @step("EVALUATOR", "propose nuggets", returns=ProposedNuggets)
+    def propose_nuggets(self, text: str, hits: Ranking, answer: str) -> ProposedNuggets:
+        """Propose the facts that a good answer to `text` states, from passages and a reference answer ("" for
+        none). Raises ModelFailed if the reply has another form twice.
+
+        Source: Pradeep et al. 2025, "The Great Nugget Recall", arXiv:2504.15068 (nugget creation).
+        """
+        read = partial(read_form, ProposedNuggets)
+        given = {"passages": quoted(hits), "question": text, "answer": in_line(answer) or "none"}
+        schema = strict_schema(ProposedNuggets)
+        return _formed(self._read(NUGGETS, read, schema=schema, max_tokens=600, **given))
+
+    @step("EVALUATOR", "assign nuggets", returns=tuple[str, ...])
+    def assign_nuggets(self, text: str, answer: str, nuggets: tuple[str, ...]) -> tuple[NuggetSupport, ...]:
+        """Judge how far an answer contains each nugget. Raises ModelFailed if the reply has another form
+        twice.
+
+        Source: Pradeep et al. 2025, arXiv:2504.15068 (nugget assignment).
+        """
+        names: dict[str, Any] = {f"fact_{n}": (NuggetSupport, ...) for n in range(1, len(nuggets) + 1)}
+        form: type[BaseModel] = create_model("Assigned", __config__=ConfigDict(extra="forbid"), **names)
+        facts = "\n".join(f"{n}. {in_line(one)}" for n, one in enumerate(nuggets, 1))
+        given = {"passages": between(1, "", answer), "question": text, "nuggets": facts}
+        limits = {"schema": strict_schema(form), "max_tokens": 20 + 16 * len(nuggets), "reuse_prefix": True}
+        found = _formed(self._read(ASSIGN_NUGGETS, partial(read_form, form), **limits, **given))
+        return tuple(getattr(found, name) for name in names)
 
     @step("EVALUATOR", "grade and decide", returns=Grading)
     def judge(self, text: str, hits: Ranking, low: float, high: float) -> Grading:
@@ -150,6 +207,13 @@ def verdict(grades: Sequence[PassageGrade], low: float, high: float, evaluator: 
     if ungraded := len(grades) - len(known):
         why += f"; {ungraded} of {len(grades)} passages have no grade and count for neither"
     return Grading(tuple(grades), float(low), float(high), decision, why, get_args(Action), evaluator)
+
+
+def _formed(found: Form | str) -> Form:
+    """Return the form. Raises ModelFailed with what is wrong with the reply."""
+    if isinstance(found, str):
+        raise ModelFailed(f"the model's reply cannot be used: {found}")
+    return found
 
 
 def _scored(passage: Passage, found: YesOrNo) -> PassageGrade:

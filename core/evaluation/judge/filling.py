@@ -130,16 +130,14 @@ def fill(
     """Grade the passages in `wanted`; None once `cancel` is set. What was asked before is cached."""
     filled = Filled()
     texts = corpus.by_ids(sorted({passage for _, _, passage in wanted}))
-    judging = Judging(engine, corpus, plan.policy, plan.relevant_from, cancel)
+    judging = Judging(engine, corpus, cancel)
     for done, (query, question, passage) in enumerate(wanted):
-        if cancel.is_set():
-            return None
         progress(done, len(wanted))
         if passage not in texts:
             filled.unknown += 1
             continue
         try:
-            score = judging.score(query, texts[passage])
+            score = judging.score(query, texts[passage], plan.policy, plan.relevant_from)
         except Cancelled:
             return None
         if score is not None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import accumulate, zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from core.engine.engine import Engine
     from core.evaluation.dataset import LabelledSet, Question
     from core.evaluation.judge.source import Labels, Of
+    from core.steps import Steps
 
+T = TypeVar("T")
 COUNT = 100  # pairs: with half of them held out, an interval of about .25 to either side
 SEED = 1
 MOST_FAILURES = 3  # one after the other: the model is gone, and each failure may take minutes
@@ -64,39 +66,47 @@ def check_model(engine: Engine) -> None:
 
 
 class Judging:
-    """Scores passages with the model in use and the guidelines `policy`; what was asked before is cached."""
+    """Asks the model in use; what was asked before is cached."""
 
-    def __init__(
-        self, engine: Engine, corpus: Corpus, policy: str, relevant_from: int, cancel: threading.Event
-    ) -> None:
+    def __init__(self, engine: Engine, corpus: Corpus, cancel: threading.Event) -> None:
         check_model(engine)
         self._engine, self._corpus, self._cancel = engine, corpus, cancel
-        self._policy, self._relevant_from = policy, relevant_from
         self._failed = 0
         self.unscored = 0
         self.why = ""
 
-    def score(self, query: Query, passage: Passage) -> float | None:
-        """P(Yes) of "relevant by these guidelines"; None, counted and with the first reason in `why`, where
-        the reply was not to be read. Raises ModelFailed for the last of several failures in a row.
+    def ask(self, call: Callable[[Steps], tuple[T | None, str]]) -> T | None:
+        """Return the value of a call with limits of its own, which returns it or None with the reason; None,
+        counted and with the first reason in `why`, if the reply could not be read. Raises ModelFailed for the
+        last of several failures in a row.
         """
+        if self._cancel.is_set():
+            raise Cancelled("stopped by the user")
         do = self._engine.steps(self._corpus, self._cancel)
         try:
             with do.context.asker.asking():
-                given = do.relevance(asked(query), passage, self._policy, self._relevant_from)
-            value, why = given.grade, given.why
+                value, why = call(do)
             self._failed = 0
         except (Cancelled, Unavailable):
             raise
         except RouteScopeError as error:
             self._failed += 1
             if self._failed >= MOST_FAILURES:
-                raise ModelFailed(f"{self._failed} passages in a row failed: {describe(error)}") from None
+                raise ModelFailed(f"{self._failed} replies in a row failed: {describe(error)}") from None
             value, why = None, describe(error)
         if value is None:
             self.unscored += 1
             self.why = self.why or why
         return value
+
+    def score(self, query: Query, passage: Passage, policy: str, relevant_from: int) -> float | None:
+        """Return P(Yes) of "relevant by the guidelines `policy`"; see `ask`."""
+
+        def call(do: Steps) -> tuple[float | None, str]:
+            given = do.relevance(asked(query), passage, policy, relevant_from)
+            return given.grade, given.why
+
+        return self.ask(call)
 
 
 class Measuring(BackgroundJob):
@@ -119,13 +129,13 @@ class Measuring(BackgroundJob):
         parted = part(labelled, labels.corpus, self._search, self._count, self._seed)
         self.total = len(parted.chosen) + len(parted.held_out)
         self.stage = "judging"
-        judging = Judging(self._engine, labels.corpus, labels.policy, labelled.relevant_from, self._cancel)
+        judging = Judging(self._engine, labels.corpus, self._cancel)
         halves: list[list[Scored]] = [[], []]
         for half, pairs in zip(halves, (parted.chosen, parted.held_out), strict=True):
             for pair in pairs:
-                if self._cancel.is_set():
-                    raise Cancelled("stopped by the user")
-                score = judging.score(pair.question.query, pair.passage)
+                score = judging.score(
+                    pair.question.query, pair.passage, labels.policy, labelled.relevant_from
+                )
                 self.unscored, self.why = judging.unscored, judging.why
                 if score is not None:
                     half.append((pair, score))

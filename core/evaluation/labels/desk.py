@@ -6,7 +6,7 @@ Each change is one transaction and on the disk on return, so that two people at 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from reprlib import repr as short
@@ -16,7 +16,7 @@ from core.domain import people
 from core.domain.conversation import turns
 from core.domain.errors import BadInput, NotAllowed
 from core.domain.types import Query
-from core.evaluation.dataset import Complaint, Drawn, Generated, Question
+from core.evaluation.dataset import Complaint, Drawn, Generated, Nugget, Question
 from core.store import Store
 from core.store.labels import (
     GRADES,
@@ -149,6 +149,7 @@ def stored_question(id: str, document: Mapping[str, Any]) -> Question:
         generated=Generated.read(made, where) if made else None,
         drawn=Drawn(**drawn) if drawn else None,
         count=document.get("count", 1),
+        nuggets=tuple(Nugget(**one) for one in document.get("nuggets", ())),
         **known,
     )
 
@@ -192,6 +193,22 @@ def set_deleted(store: Store, name: str, deleted: bool) -> None:
     people.require_own(store.maker("label set made", name))
     deed = "label set deleted" if deleted else "label set restored"
     store.change_labels(lambda labels: labels.set_deleted(name, deleted), deed=(deed, name))
+
+
+def change_question(store: Store, name: str, id: str, change: Callable[[Question], Question]) -> Question:
+    """Store what `change` makes of a question as it is now, and return it. Raises BadInput if it does not
+    exist.
+    """
+
+    def work(labels: LabelStore) -> Question:
+        known = dict(labels.questions(labels.get(name).name))
+        if id not in known:
+            raise BadInput(f"label set {short(name)} has no question {short(id)}")
+        now = change(stored_question(id, known[id]))
+        labels.keep_question(name, document(now))
+        return now
+
+    return store.change_labels(work)
 
 
 def load(store: Store, name: str) -> Desk:

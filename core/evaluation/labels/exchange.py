@@ -20,19 +20,22 @@ from core.corpus.corpus import Corpus
 from core.domain import people
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput, Unavailable
+from core.domain.relevance import SUPPORT, NuggetSupport
 from core.domain.text import composed
 from core.domain.types import Passage
 from core.evaluation import sets
-from core.evaluation.dataset import Question, Written
+from core.evaluation.dataset import Nugget, Question, Written
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.final import final
+from core.evaluation.labels.nuggets import LONGEST_NUGGET, assigned
 from core.evaluation.question_folder import whole_grade
 from core.store import Store
 from core.store.codec import to_bytes
 from core.store.labels import GRADES, Judgement, LabelStore, Pair, Pooled
 from core.store.run_annotations import MAX_NOTE
 
+NUGGETS = ("vital", "okay")  # kinds of lines
 IMPORTER = "import"  # whose rows are imported on the command line of a server where people have accounts
 
 
@@ -96,6 +99,8 @@ def qrels(desk: Desk, annotator: str | None = None) -> bytes:
 
 def table(desk: Desk, *, unjudged: bool = False) -> bytes:
     """CSV with a line for each judgement that stands, and with `unjudged` one for each passage without any.
+    Then come the nuggets, of the kinds "vital" and "okay" and from a person if one checked them, each
+    followed by what people assigned, with the digest of the answer as the note.
 
     A cell that a spreadsheet would take for a formula begins with an apostrophe, which `import_table` takes
     off again.
@@ -117,6 +122,13 @@ def table(desk: Desk, *, unjudged: bool = False) -> bytes:
         ]
         for cells in said or ([("",) * len(_OF_JUDGEMENT)] if unjudged else []):
             writer.writerow(map(shielded, (*of, *cells)))
+    for nuggeted, nugget in ((asked, nugget) for asked in desk.questions for nugget in asked.nuggets):
+        about = (nuggeted.id, nuggeted.query.text, "", "", "", nugget.text, "", "")
+        source, kind = "person" if nugget.checked else "model", "vital" if nugget.vital else "okay"
+        writer.writerow(map(shielded, (*about, nugget.by, source, kind, "", "", "")))
+        for digest, levels in nugget.support.items():
+            for who, level in levels.items():
+                writer.writerow(map(shielded, (*about, who, "person", level, "", digest, "")))
     return to_bytes(out.getvalue())
 
 
@@ -166,7 +178,8 @@ def _stored(one: Passage) -> dict[str, Any]:
 
 def _asked(one: Question) -> dict[str, Any]:
     turns = [{"role": turn.role, "text": turn.text} for turn in one.query.history]
-    return {"history": turns} if turns else {}
+    facts = [{"text": fact.text, "vital": fact.vital} for fact in one.checked_nuggets]
+    return {name: value for name, value in (("history", turns), ("nuggets", facts)) if value}
 
 
 def _lines(file: Path, entries: Iterable[Mapping[str, Any]]) -> None:
@@ -181,6 +194,7 @@ class _Import:
         self.store, self.desk = store, desks.load(store, name)
         self.said: dict[tuple[Pair, str, bool], Judgement] = {}
         self.found: dict[str, list[Pooled]] = {}
+        self.nuggets: dict[str, dict[str, Nugget]] = {}
 
     def question(self, id: str, where: str) -> str:
         """Return the id of a question as the set has it: composed if only that is there."""
@@ -192,6 +206,18 @@ class _Import:
     def bring(self, question: str, passage: Passage) -> None:
         """Add a passage to the pool."""
         self.found.setdefault(question, []).append(Pooled(passage))
+
+    def nugget(self, question: str, row: Mapping[str, str], kind: str, who: str, where: str) -> None:
+        """Add a nugget, or what was assigned to one of a line above. Raises BadInput if there is none."""
+        mine, text = self.nuggets.setdefault(question, {}), " ".join(row["text"].split())
+        who = desks.clean_name(_importer() or who, "annotator")
+        if kind in NUGGETS and 0 < len(text) <= LONGEST_NUGGET:
+            mine[text] = Nugget(text, kind == "vital", who, row["source"].strip() == "person")
+        elif kind in SUPPORT and text in mine and row["note"].strip():
+            level = cast(NuggetSupport, kind)
+            mine[text] = assigned(mine[text], row["note"].strip(), who, level)
+        else:
+            raise BadInput(f"{where}: {kind} without its nugget, or with a text that is not allowed")
 
     def judge(self, one: Judgement, where: str) -> None:
         """Add a judgement. BadInput if it is not allowed, or contradicts one of a line above."""
@@ -208,15 +234,18 @@ class _Import:
         """Add the passages, then the new judgements, in one transaction. If people have accounts, every
         judgement is credited to the importer, regardless of the name in the file.
         """
-        who, name = people.require("edit"), self.desk.set.name
-        now = settings_module.current()
-        said, content = [*self.said.values()], _content
-        if who.account or now.login or now.team.roles:
-            said, content = _claimed(said, who.account or IMPORTER), lambda one: (one.kind, one.grade)
+        people.require("edit")
+        name, said, content = self.desk.set.name, [*self.said.values()], _content
+        if importer := _importer():
+            said, content = _claimed(said, importer), lambda one: (one.kind, one.grade)
 
         def work(labels: LabelStore) -> Imported:
             before = {_key(one): content(one) for one in desks.read(labels, name).current}
             fresh = [one for one in said if before.get(_key(one)) != content(one)]
+            for id, mine in self.nuggets.items():
+                known = desks.stored_question(id, dict(labels.questions(name))[id])
+                both = {one.text: one for one in known.nuggets} | mine
+                labels.keep_question(name, desks.document(replace(known, nuggets=tuple(both.values()))))
             passages = labels.add_to_pool(name, self.found)
             labels.judge(name, fresh)
             return Imported(len(fresh), len(said) - len(fresh), passages, tuple(left_out))
@@ -260,11 +289,14 @@ def import_table(
     made = _Import(store, name)
     for where, row in table_lines(decoded(content, file), file):
         question = made.question(row["question_id"], where)
+        if (kind := row["kind"].strip()) in (*NUGGETS, *SUPPORT):
+            made.nugget(question, row, kind, row["annotator"] or annotator or "", where)
+            continue
         pool = made.desk.pool[question]
         id = _same(row["passage_id"], pool)
         if id not in pool:
             made.bring(question, _passage_of(row, where))
-        kind = row["kind"].strip() or ("grade" if row["grade"].strip() else "")
+        kind = kind or ("grade" if row["grade"].strip() else "")
         if not kind:
             continue
         if kind == "withdrawn":
@@ -314,6 +346,12 @@ def import_questions(store: Store, name: str, written: Written, annotator: str, 
 
 def _spoken(text: str) -> str:
     return " ".join(text.split()).casefold()
+
+
+def _importer() -> str:
+    """Return whom an import is credited to if people have accounts, else ""."""
+    account, now = people.current().account, settings_module.current()
+    return account or (IMPORTER if now.login or now.team.roles else "")
 
 
 def _claimed(judgements: Sequence[Judgement], importer: str) -> list[Judgement]:

@@ -95,18 +95,13 @@ def decide(store: Store, name: str, seen: Question, state: State, who: str, text
     now = replace(seen, query=Query(line["text"], seen.query.history), generated=made)
     desks.clean_questions([now])
 
-    def work(labels: LabelStore) -> Question:
-        every = {one.id: one for one in desks.read(labels, name, dropped=True).questions}
-        current = every.get(seen.id)
-        if current is None:
-            raise BadInput(f"label set {name} no longer has the question {seen.id!r}")
+    def change(current: Question) -> Question:
         if current != seen:
             other = current.generated.reviewer if current.generated else ""
             raise Overtaken(f"{other or 'Somebody'} has changed this question meanwhile: see it now", current)
-        labels.keep_question(name, desks.document(now))
         return now
 
-    return store.change_labels(work)
+    return desks.change_question(store, name, seen.id, change)
 
 
 class Generating(BackgroundJob):

@@ -1,0 +1,189 @@
+"""A model that proposes nuggets for people to check and assigns them to answers. Its assignments count only
+if they agree with people's.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from core.backends.prompting.prompts import ASSIGN_NUGGETS
+from core.domain.background_job import BackgroundJob, jobs
+from core.domain.errors import BadInput, RouteScopeError, describe
+from core.domain.relevance import SUPPORT, NuggetSupport
+from core.domain.types import Hit
+from core.evaluation.answers import Given, answer_digest, nugget_support
+from core.evaluation.dataset import LabelledSet, Nugget, Question
+from core.evaluation.judge.correction import LEAST, READABLE
+from core.evaluation.judge.measure import Judging, check_model
+from core.evaluation.judge.record import ENOUGH
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels.desk import Desk
+from core.evaluation.labels.final import final
+from core.evaluation.labels.nuggets import answered, assigned
+from core.evaluation.labels.pool import store_of
+from core.evaluation.labels.suggest import annotator
+from core.evaluation.outcome import Outcomes
+from core.evaluation.statistics import Interval, kappa
+from core.store import Store
+
+if TYPE_CHECKING:
+    from core.corpus.corpus import Corpus
+    from core.engine.engine import Engine
+
+LEVELS = tuple(SUPPORT)
+SHOWN = 5  # relevant passages that nuggets are proposed from
+
+
+def check_nuggets(labelled: LabelledSet) -> None:
+    """Raise BadInput if no question has a nugget that a person checked."""
+    if not any(question.checked_nuggets for question in labelled.questions):
+        raise BadInput(
+            f"no question of {labelled.name} has a checked nugget; write or check some on the page Label "
+            "(tab Nuggets), after: labels nuggets SET --propose"
+        )
+
+
+def judged(
+    engine: Engine,
+    corpus: Corpus,
+    labelled: LabelledSet,
+    outcomes: Outcomes,
+    ended: Callable[[], bool] = lambda: False,
+    progress: Callable[[int, int], None] = lambda _done, _of: None,
+) -> tuple[LabelledSet, dict[str, Any]]:
+    """Return the questions with the model's assignments of their nuggets to all answers, and the part
+    "nuggets" of metrics.json. If its agreement with people is not shown, they stay as they are: Cohen's kappa
+    over the three levels, on the pairs that people assigned, must be above `ENOUGH` at the lower end of its
+    interval. The part is {} if `ended` before the last answer.
+    """
+    asked = [one for one in labelled.questions if one.id in outcomes and one.checked_nuggets]
+    wanted = [
+        (question, text)
+        for question in asked
+        for text in {answer_digest(one.text): one.text for one in answered(outcomes[question.id])}.values()
+    ]
+    judging, by = Judging(engine, corpus, threading.Event()), annotator(engine)
+    found: dict[str, Question] = {one.id: one for one in asked}
+    pairs: list[tuple[str, int, int]] = []
+    said: set[NuggetSupport] = set()
+    failed = ""
+    for done, (question, text) in enumerate(wanted):
+        if ended():
+            return labelled, {}
+        progress(done, len(wanted))
+        facts = tuple(one.text for one in question.checked_nuggets)
+        try:
+            levels = judging.ask(lambda do: (do.assign_nuggets(question.query.text, text, facts), ""))  # noqa: B023
+        except RouteScopeError as error:
+            failed = describe(error)
+            break
+        for fact, level in zip(facts, levels, strict=True) if levels else ():
+            said.add(level)
+            now, digest = found[question.id], answer_digest(text)
+            given = [assigned(one, digest, by, level) if one.text == fact else one for one in now.nuggets]
+            found[question.id] = replace(now, nuggets=tuple(given))
+            own = next(one for one in given if one.text == fact)
+            person = nugget_support(own, Given(text), people=True)
+            if person is not None:
+                pairs.append((question.id, LEVELS.index(person), LEVELS.index(level)))
+    progress(len(wanted), len(wanted))
+    agreed = kappa(pairs, range(len(LEVELS))) if pairs else None
+    ends = agreed.ci95 if agreed else None
+    told = {
+        "by": by,
+        "prompt": ASSIGN_NUGGETS.name,
+        "questions": len(asked),
+        "without": sum(one.id in outcomes for one in labelled.questions) - len(asked),
+        "answers": len(wanted),
+        "unread": judging.unscored,
+        "pairs": len(pairs),
+        "kappa": agreed.value if agreed else None,
+        "kappa_ci95": ends,
+        "refused": failed or _refused(judging, len(wanted), len(pairs), said, ends),
+    }
+    if told["refused"]:
+        return labelled, told
+    return replace(labelled, questions=tuple(found.get(one.id, one) for one in labelled.questions)), told
+
+
+def _refused(
+    judging: Judging, answers: int, pairs: int, said: Collection[NuggetSupport], ends: Interval | None
+) -> str:
+    """Return why the assignments count nowhere, or "" if they may."""
+    if judging.unscored > (1 - READABLE) * answers:
+        return f"{judging.unscored} of {answers} replies could not be read: {judging.why}"
+    if pairs < LEAST:
+        return f"people assigned {pairs} of its pairs, and it takes {LEAST} (page Label, tab Nuggets)"
+    if len(said) < 2:
+        return f"it says {', '.join(said)} of every nugget"
+    if ends is None or ends[0] <= ENOUGH:
+        return f"the lower end of the interval of kappa must be above {ENOUGH:g}"
+    return ""
+
+
+class Proposing(BackgroundJob):
+    """The model proposes nuggets for questions of a set, one after the other; each is stored when it is made
+    and counts once a person has checked it. `proposed` are nuggets; `bare` questions have neither a reference
+    answer nor a relevant passage; of `unread` the reply could not be read (`why`: the first reason).
+    """
+
+    kind = "nuggets"
+
+    def __init__(self, engine: Engine, store: Store, desk: Desk) -> None:
+        waiting = [one for one in desk.questions if not one.nuggets and one.answerable is not False]
+        super().__init__(desk.set.name, len(waiting), engine.settings.home)
+        self.name, self.by = desk.set.name, annotator(engine)
+        self.proposed = self.bare = self.unread = 0
+        self.why = ""
+        self._engine, self._store, self._desk, self._waiting = engine, store, desk, waiting
+
+    def _do(self) -> None:
+        grades, at = final(self._desk), self._desk.set.relevant_from
+        judging = Judging(self._engine, self._engine.corpus(self._desk.set.corpus), self._cancel)
+        for question in self._waiting:
+            known = [grades[question.id, id] for id in self._desk.pool[question.id]]
+            best = sorted((one for one in known if (one.grade or 0) >= at), key=lambda one: -(one.grade or 0))
+            hits = tuple(Hit(self._desk.pool[question.id][one.passage].passage, 1.0) for one in best[:SHOWN])
+            answer = question.answer or next(iter(question.answers), "")
+            if hits or answer:
+                text = question.query.text
+                found = judging.ask(lambda do: (do.propose_nuggets(text, hits, answer), ""))  # noqa: B023
+                self._keep(
+                    question,
+                    [(one.text, one.importance == "vital") for one in found.nuggets] if found else [],
+                )
+                self.unread, self.why = judging.unscored, judging.why
+            else:
+                self.bare += 1
+            self.finished += 1
+
+    def _keep(self, question: Question, rows: Iterable[tuple[str, bool]]) -> None:
+        """Store what was proposed, unless a person wrote nuggets meanwhile."""
+        texts = {" ".join(text.split()): vital for text, vital in rows}
+        fresh = tuple(Nugget(text, vital, self.by) for text, vital in texts.items() if text)
+        if fresh:
+            kept = desks.change_question(
+                self._store,
+                self.name,
+                question.id,
+                lambda now: now if now.nuggets else replace(now, nuggets=fresh),
+            )
+            self.proposed += len(fresh) if kept.nuggets == fresh else 0
+
+
+def begin(engine: Engine, name: str) -> Proposing:
+    """Begin to propose nuggets for the questions of a set that have none, or return the running job. Raises
+    BadInput for an unknown set, Unavailable if there is no model.
+    """
+    store = store_of(engine)
+    desk = desks.load(store, name)
+    check_model(engine)
+    return jobs.begin(Proposing, (str(store.path), desk.set.name), lambda: Proposing(engine, store, desk))
+
+
+def under_way(engine: Engine, name: str) -> Proposing | None:
+    """Return the last job that this process began for a set."""
+    return jobs.latest(Proposing, (str(store_of(engine).path), name))
