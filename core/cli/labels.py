@@ -19,7 +19,6 @@ from core.domain.errors import BadInput
 from core.engine import engine as engines
 from core.evaluation import dataset, experiment_store
 from core.evaluation.judge import measure, source
-from core.evaluation.judge import nuggets as proposals
 from core.evaluation.judge import record as records
 from core.evaluation.judge.record import JudgeRecord
 from core.evaluation.labels import desk, draw, exchange, final, pool, suggest
@@ -150,9 +149,7 @@ def draw_(
 def suggest_(name: str) -> int:
     """Have the language model suggest grades, which are shown separately and never count as labels."""
     under_way = suggest.begin(engines.shared_engine(), name)
-    followed(under_way, "passages")
-    if under_way.why:
-        note(f"warning: {under_way.unscored} not scored, for example: {next(iter(under_way.why.values()))}")
+    code = _suggested(under_way)
     document = {
         "set": under_way.name,
         **attributes(under_way, "annotator scored"),
@@ -161,7 +158,15 @@ def suggest_(name: str) -> int:
     }
     by = f"{under_way.scored} passages graded by {under_way.annotator}"
     emit(document, f"{by}, {under_way.unscored} not scored")
-    return ended(under_way)
+    return code
+
+
+def _suggested(job: suggest.Suggesting) -> int:
+    """Follow the model until its end; return the exit code."""
+    followed(job, "suggested")
+    if job.why:
+        note(f"warning: {job.unscored} have no suggestion, for example: {next(iter(job.why.values()))}")
+    return ended(job)
 
 
 @command("nuggets", labels_)
@@ -174,14 +179,7 @@ def nuggets_(
     A person checks them on the page Label (keep, change, delete, add); only checked ones count in `eval
     --nuggets`. `labels export --format csv` and `labels import` take them to other sets.
     """
-    code, under_way = 0, proposals.begin(engines.shared_engine(), name) if propose else None
-    if under_way is not None:
-        followed(under_way, "questions")
-        if under_way.unread:
-            note(f"warning: {under_way.unread} replies could not be used, for example: {under_way.why}")
-        if under_way.bare:
-            note(f"{under_way.bare} questions have neither a reference answer nor a relevant passage")
-        code = ended(under_way)
+    code = _suggested(suggest.begin(engines.shared_engine(), name, what="nuggets")) if propose else 0
     asked = desk.load(open_store(), name).questions
     found = [{"question": one.id, **asdict(nugget)} for one in asked for nugget in one.nuggets]
     rows = [
@@ -190,7 +188,7 @@ def nuggets_(
     ]
     none = f"{name} has no nuggets; propose some with --propose, or write them on the page Label"
     grid = table(("question", "importance", "checked", "nugget"), rows) if rows else none
-    emit({"set": name, "proposed": under_way.proposed if under_way else 0, "nuggets": found}, grid)
+    emit({"set": name, "nuggets": found}, grid)
     return code
 
 

@@ -30,7 +30,6 @@ from core.evaluation.dataset import LabelledSet
 from core.evaluation.diff.questions import record
 from core.evaluation.experiment_store import FIGURES, RUNS, opened, write_labelled
 from core.evaluation.judge.correction import with_corrected
-from core.evaluation.judge.measure import check_model
 from core.evaluation.judge.nuggets import check_nuggets, judged
 from core.evaluation.outcome import Journal, Outcomes
 from core.evaluation.runner import Ended, Plan, spread
@@ -87,8 +86,9 @@ def prepare(
     corpus = engine.corpus(spec.corpus)
     labelled, said = _questions(engine, spec, found, folder)
     if spec.nuggets:
-        check_model(engine)
-        check_nuggets(labelled)
+        check_nuggets(engine, labelled)
+        if spec.audit or spec.chunkings:
+            raise BadInput("an audit or a comparison of chunkings assigns no nuggets; leave one of them out")
     decisions = {one for route in pick(list(spec.audit)) for one in route.decides} if spec.audit else set()
     chosen_on = calibrated_on(engine, decisions, labelled.name)
     if unasked := chosen_on & {question.id for question in labelled.questions}:

@@ -17,12 +17,12 @@ from core.corpus.samples import labelled_files
 from core.corpus.variants import base_of
 from core.domain.errors import BadInput, RouteScopeError
 from core.domain.ranked import Ranked
-from core.domain.relevance import FULL, RelevantLabel, floor, labels_of
+from core.domain.relevance import FULL, NuggetSupport, RelevantLabel, floor, labels_of
 from core.domain.types import RouteResult, Run
 from core.evaluation import counting, sets
-from core.evaluation.answers import Given, against_golds, correct
+from core.evaluation.answers import Given, against_golds, correct, nugget_support
 from core.evaluation.counting import Place
-from core.evaluation.dataset import OF_ANSWERS, Found, LabelledSet, Question, Written
+from core.evaluation.dataset import OF_ANSWERS, Found, LabelledSet, Nugget, Question, Written
 from core.evaluation.labels import desk
 from core.evaluation.labels.final import of_query
 from core.evaluation.labels_file import LossKind, fates, losses
@@ -243,6 +243,8 @@ class JudgedAnswer:
     claims: tuple[JudgedClaim, ...]
     # by label, how far it came towards this answer
     evidence: Mapping[str, Reading]
+    # the checked nuggets of the question, and how far it contains each; None if nobody assigned that
+    nuggets: tuple[tuple[Nugget, NuggetSupport | None], ...] = ()
 
 
 def judge_answers(run: Run, gold: Gold, funnels: Sequence[PassageTrace]) -> list[JudgedAnswer]:
@@ -260,7 +262,12 @@ def judge_answers(run: Run, gold: Gold, funnels: Sequence[PassageTrace]) -> list
         right, how = _verdict(run, result.route, given, gold)
         evidence = {label.id: read(funnel, label) for label in wanted}
         claims = () if given.abstained else tuple(_claims(run, funnel, gold))
-        found.append(JudgedAnswer(result.route, result.title, given.text, right, how, claims, evidence))
+        facts = tuple(
+            (one, nugget_support(one, given)) for asked in gold.questions for one in asked.checked_nuggets
+        )
+        found.append(
+            JudgedAnswer(result.route, result.title, given.text, right, how, claims, evidence, facts)
+        )
     return sorted(found, key=lambda one: {False: 0, None: 1, True: 2}[one.right])
 
 

@@ -11,17 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from core.backends.calibrations import SIGNAL, DecisionCalibration, subject
 from core.backends.calibrations import Decision as Name
-from core.backends.prompting.prompts import (
-    ASSIGN_NUGGETS,
-    CLAIM,
-    CLOSED_ANSWER,
-    EVIDENCE,
-    GRADE,
-    JUDGE,
-    LOOK_UP,
-    NUGGETS,
-    RELEVANT,
-)
+from core.backends.prompting import prompts
+from core.backends.prompting.prompts import CLAIM, CLOSED_ANSWER, EVIDENCE, GRADE, JUDGE, LOOK_UP, RELEVANT
 from core.backends.prompting.replies import Form, read_form, strict_schema
 from core.backends.prompting.untrusted import between, in_line, quoted
 from core.domain.errors import BadInput, ModelFailed
@@ -121,9 +112,9 @@ class Judge(StepBase):
         read = partial(read_form, ProposedNuggets)
         given = {"passages": quoted(hits), "question": text, "answer": in_line(answer) or "none"}
         schema = strict_schema(ProposedNuggets)
-        return _formed(self._read(NUGGETS, read, schema=schema, max_tokens=600, **given))
+        return _formed(self._read(prompts.NUGGETS, read, schema=schema, max_tokens=600, **given))
 
-    @step("EVALUATOR", "assign nuggets", returns=tuple[str, ...])
+    @step("EVALUATOR", "assign nuggets", returns=tuple[NuggetSupport, ...])
     def assign_nuggets(self, text: str, answer: str, nuggets: tuple[str, ...]) -> tuple[NuggetSupport, ...]:
         """Judge how far an answer contains each nugget. Raises ModelFailed if the reply has another form
         twice.
@@ -135,7 +126,7 @@ class Judge(StepBase):
         facts = "\n".join(f"{n}. {in_line(one)}" for n, one in enumerate(nuggets, 1))
         given = {"passages": between(1, "", answer), "question": text, "nuggets": facts}
         limits = {"schema": strict_schema(form), "max_tokens": 20 + 16 * len(nuggets), "reuse_prefix": True}
-        found = _formed(self._read(ASSIGN_NUGGETS, partial(read_form, form), **limits, **given))
+        found = _formed(self._read(prompts.ASSIGN_NUGGETS, partial(read_form, form), **limits, **given))
         return tuple(getattr(found, name) for name in names)
 
     @step("EVALUATOR", "grade and decide", returns=Grading)

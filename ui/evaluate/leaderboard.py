@@ -181,7 +181,8 @@ def _rows(look: Look) -> list[dict[str, Any]]:
 
 def _table(look: Look) -> None:
     made = _rows(look)
-    empty = [name for name in ("cost of 1,000", "tokens a question") if not any(row[name] for row in made)]
+    may = ("cost of 1,000", "tokens a question", titled("vital_recall"), titled("nugget_score"))
+    empty = [name for name in may if all(not row.get(name) for row in made)]
     tables.table(
         [{name: value for name, value in row.items() if name not in empty} for row in made],
         "leaderboard",

@@ -55,6 +55,9 @@ def how(spec: Spec, corpus: str) -> Spec:
     found = replace(spec, parameters=parameters, evidence=evidence, baseline=baseline, timing=timing)
     if by != "none":
         found = replace(found, answers=True, answer_by=by)
+    if by != "none" and spec.labels:
+        given: Any = {"key": "ev_nuggets", "persist_state": "session", "help": term("nugget")}
+        found = replace(found, nuggets=st.checkbox("Have the model assign nuggets", **given))
     asking = any(routes()[name].asks(routes()[name].settle(parameters.get(name, {}))) for name in spec.routes)
     if not asking and by != "model":
         return found
@@ -64,7 +67,7 @@ def how(spec: Spec, corpus: str) -> Spec:
             order = select(st, "order", label, ORDERS, usual=now.answer_order, width=400)
             found = replace(found, answer_order=order)
         note = "Each further round calls the model with another seed, to show how much the figures vary"
-        given: Any = {"key": "ev_repeats", "persist_state": "session", "width": 160, "help": note}
+        given = {"key": "ev_repeats", "persist_state": "session", "width": 160, "help": note}
         rounds = st.number_input("Rounds", 1, 20, **given)
     return replace(found, repeats=int(rounds))
 

@@ -115,6 +115,11 @@ def _held(path: str, name: str, version: tuple[Any, ...]) -> OpenSet:  # noqa: A
     return OpenSet(desks.load(state.store(), name))
 
 
+def forget() -> None:
+    """Read label sets again: changed nuggets can leave `desks.version` as it was."""
+    _held.clear()
+
+
 def attempt(change: Any) -> bool:
     """Call `change` and return whether it succeeded; its error is drawn."""
     try:

@@ -10,7 +10,7 @@ import streamlit as st
 from core.evaluation.labels.desk import Desk
 from ui.app import address, opened, redraw, say
 from ui.app.tabs import tabs
-from ui.label import agreement, generated, labels, pool, queue, sets
+from ui.label import agreement, generated, labels, nuggets, pool, queue, sets
 from ui.label.desk import held
 
 
@@ -33,6 +33,7 @@ def _views(name: str) -> None:
             "Label": queue.draw if any(desk.pool.values()) else pool.draw,
             "Generated questions": generated.draw,
             "Pool": pool.draw,
+            "Nuggets": nuggets.draw,
             "Agreement": agreement.draw,
             "Labels": labels.draw,
             "Set": sets.about,

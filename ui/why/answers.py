@@ -75,7 +75,8 @@ def _answer(run: Run, result: RouteResult, group: Sequence[JudgedAnswer]) -> Non
     evidence = [(EVIDENCE[reading], reading == "cited", came[reading]) for reading in readings]
     how = f", {HOW[one.how]}" if one.how else ""
     with st.container(border=True):
-        show(fragment("why.answer", names, *VERDICTS[one.right], how, said(run, found), flaws, evidence))
+        verdict = *VERDICTS[one.right], how
+        show(fragment("why.answer", names, *verdict, said(run, found), flaws, evidence, one.nuggets))
         with st.container(horizontal=True):
             if not one.right and not found.written.abstained:
                 keeping.right(run, one.route, found.written.text)

@@ -1,44 +1,35 @@
-"""A model that proposes nuggets for people to check and assigns them to answers. Its assignments count only
-if they agree with people's.
-"""
+"""A model that assigns nuggets to answers, which counts only if it agrees with what people assign."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from core.backends.prompting.prompts import ASSIGN_NUGGETS
-from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import BadInput, RouteScopeError, describe
 from core.domain.relevance import SUPPORT, NuggetSupport
-from core.domain.types import Hit
 from core.evaluation.answers import Given, answer_digest, nugget_support
-from core.evaluation.dataset import LabelledSet, Nugget, Question
+from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.judge.correction import LEAST, READABLE
 from core.evaluation.judge.measure import Judging, check_model
 from core.evaluation.judge.record import ENOUGH
-from core.evaluation.labels import desk as desks
-from core.evaluation.labels.desk import Desk
-from core.evaluation.labels.final import final
 from core.evaluation.labels.nuggets import answered, assigned
-from core.evaluation.labels.pool import store_of
 from core.evaluation.labels.suggest import annotator
 from core.evaluation.outcome import Outcomes
 from core.evaluation.statistics import Interval, kappa
-from core.store import Store
 
 if TYPE_CHECKING:
     from core.corpus.corpus import Corpus
     from core.engine.engine import Engine
 
 LEVELS = tuple(SUPPORT)
-SHOWN = 5  # relevant passages that nuggets are proposed from
 
 
-def check_nuggets(labelled: LabelledSet) -> None:
-    """Raise BadInput if no question has a nugget that a person checked."""
+def check_nuggets(engine: Engine, labelled: LabelledSet) -> None:
+    """Raise BadInput if no question has a nugget that a person checked, Unavailable if there is no model."""
+    check_model(engine)
     if not any(question.checked_nuggets for question in labelled.questions):
         raise BadInput(
             f"no question of {labelled.name} has a checked nugget; write or check some on the page Label "
@@ -122,68 +113,3 @@ def _refused(
     if ends is None or ends[0] <= ENOUGH:
         return f"the lower end of the interval of kappa must be above {ENOUGH:g}"
     return ""
-
-
-class Proposing(BackgroundJob):
-    """The model proposes nuggets for questions of a set, one after the other; each is stored when it is made
-    and counts once a person has checked it. `proposed` are nuggets; `bare` questions have neither a reference
-    answer nor a relevant passage; of `unread` the reply could not be read (`why`: the first reason).
-    """
-
-    kind = "nuggets"
-
-    def __init__(self, engine: Engine, store: Store, desk: Desk) -> None:
-        waiting = [one for one in desk.questions if not one.nuggets and one.answerable is not False]
-        super().__init__(desk.set.name, len(waiting), engine.settings.home)
-        self.name, self.by = desk.set.name, annotator(engine)
-        self.proposed = self.bare = self.unread = 0
-        self.why = ""
-        self._engine, self._store, self._desk, self._waiting = engine, store, desk, waiting
-
-    def _do(self) -> None:
-        grades, at = final(self._desk), self._desk.set.relevant_from
-        judging = Judging(self._engine, self._engine.corpus(self._desk.set.corpus), self._cancel)
-        for question in self._waiting:
-            known = [grades[question.id, id] for id in self._desk.pool[question.id]]
-            best = sorted((one for one in known if (one.grade or 0) >= at), key=lambda one: -(one.grade or 0))
-            hits = tuple(Hit(self._desk.pool[question.id][one.passage].passage, 1.0) for one in best[:SHOWN])
-            answer = question.answer or next(iter(question.answers), "")
-            if hits or answer:
-                text = question.query.text
-                found = judging.ask(lambda do: (do.propose_nuggets(text, hits, answer), ""))  # noqa: B023
-                self._keep(
-                    question,
-                    [(one.text, one.importance == "vital") for one in found.nuggets] if found else [],
-                )
-                self.unread, self.why = judging.unscored, judging.why
-            else:
-                self.bare += 1
-            self.finished += 1
-
-    def _keep(self, question: Question, rows: Iterable[tuple[str, bool]]) -> None:
-        """Store what was proposed, unless a person wrote nuggets meanwhile."""
-        texts = {" ".join(text.split()): vital for text, vital in rows}
-        fresh = tuple(Nugget(text, vital, self.by) for text, vital in texts.items() if text)
-        if fresh:
-            kept = desks.change_question(
-                self._store,
-                self.name,
-                question.id,
-                lambda now: now if now.nuggets else replace(now, nuggets=fresh),
-            )
-            self.proposed += len(fresh) if kept.nuggets == fresh else 0
-
-
-def begin(engine: Engine, name: str) -> Proposing:
-    """Begin to propose nuggets for the questions of a set that have none, or return the running job. Raises
-    BadInput for an unknown set, Unavailable if there is no model.
-    """
-    store = store_of(engine)
-    desk = desks.load(store, name)
-    check_model(engine)
-    return jobs.begin(Proposing, (str(store.path), desk.set.name), lambda: Proposing(engine, store, desk))
-
-
-def under_way(engine: Engine, name: str) -> Proposing | None:
-    """Return the last job that this process began for a set."""
-    return jobs.latest(Proposing, (str(store_of(engine).path), name))

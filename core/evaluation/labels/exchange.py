@@ -16,11 +16,13 @@ from reprlib import repr as short
 from typing import Any, cast
 from urllib.parse import quote, unquote
 
+from pydantic import TypeAdapter
+
 from core.corpus.corpus import Corpus
 from core.domain import people
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput, Unavailable
-from core.domain.relevance import SUPPORT, NuggetSupport
+from core.domain.relevance import NuggetSupport
 from core.domain.text import composed
 from core.domain.types import Passage
 from core.evaluation import sets
@@ -28,14 +30,15 @@ from core.evaluation.dataset import Nugget, Question, Written
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.final import final
-from core.evaluation.labels.nuggets import LONGEST_NUGGET, assigned
+from core.evaluation.labels.nuggets import LONGEST_NUGGET
 from core.evaluation.question_folder import whole_grade
+from core.evaluation.stored import checked
 from core.store import Store
 from core.store.codec import to_bytes
 from core.store.labels import GRADES, Judgement, LabelStore, Pair, Pooled
 from core.store.run_annotations import MAX_NOTE
 
-NUGGETS = ("vital", "okay")  # kinds of lines
+_SUPPORT = TypeAdapter(dict[str, dict[str, NuggetSupport]])
 IMPORTER = "import"  # whose rows are imported on the command line of a server where people have accounts
 
 
@@ -99,8 +102,8 @@ def qrels(desk: Desk, annotator: str | None = None) -> bytes:
 
 def table(desk: Desk, *, unjudged: bool = False) -> bytes:
     """CSV with a line for each judgement that stands, and with `unjudged` one for each passage without any.
-    Then come the nuggets, of the kinds "vital" and "okay" and from a person if one checked them, each
-    followed by what people assigned, with the digest of the answer as the note.
+    Then come the nuggets, of the kinds "vital" and "okay" and from a person if one checked them; the note
+    has what people assigned, as JSON.
 
     A cell that a spreadsheet would take for a formula begins with an apostrophe, which `import_table` takes
     off again.
@@ -125,10 +128,8 @@ def table(desk: Desk, *, unjudged: bool = False) -> bytes:
     for nuggeted, nugget in ((asked, nugget) for asked in desk.questions for nugget in asked.nuggets):
         about = (nuggeted.id, nuggeted.query.text, "", "", "", nugget.text, "", "")
         source, kind = "person" if nugget.checked else "model", "vital" if nugget.vital else "okay"
-        writer.writerow(map(shielded, (*about, nugget.by, source, kind, "", "", "")))
-        for digest, levels in nugget.support.items():
-            for who, level in levels.items():
-                writer.writerow(map(shielded, (*about, who, "person", level, "", digest, "")))
+        support = json.dumps(nugget.support)
+        writer.writerow(map(shielded, (*about, nugget.by, source, kind, "", support, "")))
     return to_bytes(out.getvalue())
 
 
@@ -207,17 +208,20 @@ class _Import:
         """Add a passage to the pool."""
         self.found.setdefault(question, []).append(Pooled(passage))
 
-    def nugget(self, question: str, row: Mapping[str, str], kind: str, who: str, where: str) -> None:
-        """Add a nugget, or what was assigned to one of a line above. Raises BadInput if there is none."""
-        mine, text = self.nuggets.setdefault(question, {}), " ".join(row["text"].split())
-        who = desks.clean_name(_importer() or who, "annotator")
-        if kind in NUGGETS and 0 < len(text) <= LONGEST_NUGGET:
-            mine[text] = Nugget(text, kind == "vital", who, row["source"].strip() == "person")
-        elif kind in SUPPORT and text in mine and row["note"].strip():
-            level = cast(NuggetSupport, kind)
-            mine[text] = assigned(mine[text], row["note"].strip(), who, level)
-        else:
-            raise BadInput(f"{where}: {kind} without its nugget, or with a text that is not allowed")
+    def nugget(self, question: str, row: Mapping[str, str], where: str) -> None:
+        """Add a nugget. Raises BadInput if it is not allowed. With accounts it is the importer's, and what
+        others assigned is left out.
+        """
+        text, who = " ".join(row["text"].split()), _importer()
+        try:
+            support = {} if who else checked(_SUPPORT, json.loads(row["note"] or "{}"))
+        except ValueError as error:
+            raise BadInput(f"{where}: {error}") from None
+        if not 0 < len(text) <= LONGEST_NUGGET:
+            raise BadInput(f"{where}: a nugget has 1 to {LONGEST_NUGGET} characters")
+        vital, done = row["kind"].strip() == "vital", row["source"].strip() == "person"
+        one = Nugget(text, vital, desks.clean_name(who or row["annotator"], "annotator"), done, support)
+        self.nuggets.setdefault(question, {})[text] = one
 
     def judge(self, one: Judgement, where: str) -> None:
         """Add a judgement. BadInput if it is not allowed, or contradicts one of a line above."""
@@ -289,8 +293,8 @@ def import_table(
     made = _Import(store, name)
     for where, row in table_lines(decoded(content, file), file):
         question = made.question(row["question_id"], where)
-        if (kind := row["kind"].strip()) in (*NUGGETS, *SUPPORT):
-            made.nugget(question, row, kind, row["annotator"] or annotator or "", where)
+        if (kind := row["kind"].strip()) in ("vital", "okay"):
+            made.nugget(question, row, where)
             continue
         pool = made.desk.pool[question]
         id = _same(row["passage_id"], pool)

@@ -101,6 +101,12 @@ def pairs(questions: Mapping[str, Question], outcomes: Outcomes) -> list[NuggetP
     return sorted(found, key=NuggetPair.place)
 
 
+def said_of(questions: Mapping[str, Question], pair: NuggetPair) -> Mapping[str, NuggetSupport]:
+    """Return what each person assigned to a pair."""
+    mine = (one for one in questions[pair.question].nuggets if one.text == pair.nugget)
+    return next(mine).support.get(answer_digest(pair.answer), {})
+
+
 def answered(by: Mapping[str, Outcome]) -> list[Given]:
     """Return the answers of a question's routes that are no abstentions."""
     return [

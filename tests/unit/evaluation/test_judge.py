@@ -243,7 +243,7 @@ def test_a_record_holds_for_its_model_prompt_and_guidelines_alone(engine, monkey
 def test_a_model_that_fails_again_and_again_ends_it_and_one_that_says_neither_is_counted(engine):
     engine.fake_llm.replies = {"judge": ModelTimedOut("no answer")}
     job = run(engine, labels(engine))
-    assert "3 passages in a row failed" in job.error
+    assert "3 replies in a row failed" in job.error
     assert job.record is None
     count = iter(range(1000))
     engine.fake_llm.replies = {

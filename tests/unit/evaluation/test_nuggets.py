@@ -13,7 +13,7 @@ from core.evaluation.answers import Given, answer_digest, measure, nugget_scores
 from core.evaluation.dataset import LabelledSet, Nugget, Question
 from core.evaluation.judge import nuggets as judge
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels import exchange, nuggets
+from core.evaluation.labels import exchange, nuggets, suggest
 from core.evaluation.labels.nuggets import NuggetPair, assigned
 from core.evaluation.outcome import Outcome
 from core.store import Store
@@ -127,8 +127,11 @@ def test_what_a_person_saves_is_there_in_another_process_and_after_a_round_trip(
             lambda s, q: nuggets.assign(s, "set", NuggetPair("p", "gone", "a"), "Ann", "support"),
             "no question",
         ),
-        (lambda s, q: exchange.import_table(s, "set", table("support", "x"), "f.csv"), "f.csv line 2"),
-        (lambda s, q: exchange.import_table(s, "set", table("vital", "x" * 501), "f.csv"), "f.csv line 2"),
+        (lambda s, q: exchange.import_table(s, "set", table("vital", "x", "abc"), "f.csv"), "f.csv line 2"),
+        (
+            lambda s, q: exchange.import_table(s, "set", table("vital", "x" * 501, ""), "f.csv"),
+            "f.csv line 2",
+        ),
     ],
 )
 def test_what_is_not_allowed_changes_nothing(engine, work, why):
@@ -138,8 +141,8 @@ def test_what_is_not_allowed_changes_nothing(engine, work, why):
     assert desks.load(engine.store, "set") == before
 
 
-def table(kind, text):
-    return f"question_id,passage_id,text,kind,annotator,note\r\nq,,{text},{kind},Ann,abc\r\n".encode()
+def table(kind, text, note):
+    return f"question_id,passage_id,text,kind,annotator,note\r\nq,,{text},{kind},Ann,{note}\r\n".encode()
 
 
 # --- what a model proposes and assigns
@@ -150,7 +153,7 @@ def proposal(*rows):
 
 
 def propose(engine):
-    job = judge.begin(engine, "set")
+    job = suggest.begin(engine, "set", what="nuggets")
     assert job.wait(20)
     return job
 
@@ -161,7 +164,7 @@ def test_proposals_wait_for_a_person_and_are_not_made_twice(engine):
     desks.add_to_pool(engine.store, "set", {"q": [Pooled(replace(passage, text=HOSTILE))]})
     desks.judge(engine.store, "set", Judgement("q", passage.id, "Ann", "person", "grade", 3))
     job = propose(engine)
-    assert (job.error, job.proposed, job.bare, job.unread) == (None, 2, 0, 0)
+    assert (job.error, job.scored, job.unscored) == (None, 1, 0)
     question = desks.load(engine.store, "set").asked["q"]
     assert [(one.vital, one.by, one.checked) for one in question.nuggets] == [
         (True, "model:scripted", False),
@@ -178,14 +181,14 @@ def test_a_model_that_refuses_or_is_cut_off_proposes_nothing(engine):
     for reply in ("I'm sorry, but I can't help with that.", proposal(("Six photos.", "vital"))[:-9], "{}"):
         engine.fake_llm.replies = {"nuggets": reply}
         job = propose(engine)
-        assert (job.proposed, job.unread, bool(job.why)) == (0, 1, True)
+        assert (job.scored, job.unscored, bool(job.why)) == (0, 1, True)
     desks.create(engine.store, "bare", "tiny", [Question("q", Query("Anything?"))])
-    job = judge.begin(engine, "bare")
+    job = suggest.begin(engine, "bare", what="nuggets")
     assert job.wait(20)
-    assert (job.bare, job.unread) == (1, 0), "there is nothing to propose from"
+    assert "neither" in job.why["q", ""], "there is nothing to propose from"
     engine.fake_llm.missing = "no model is set"
     with pytest.raises(Unavailable, match="no model is set"):
-        judge.begin(engine, "set")
+        suggest.begin(engine, "set", what="nuggets")
 
 
 def answered(count):
@@ -256,7 +259,7 @@ def test_an_answer_that_nobody_assigned_gets_the_models_and_one_without_is_left_
     assert nugget_scores(given, now.questions[8].checked_nuggets)["nugget_score"] == 0.5
     assert judge.judged(engine, engine.corpus("tiny"), labelled, outcomes, lambda: True) == (labelled, {})
     with pytest.raises(BadInput, match="checked nugget"):
-        judge.check_nuggets(replace(labelled, questions=labelled.questions[9:]))
+        judge.check_nuggets(engine, replace(labelled, questions=labelled.questions[9:]))
 
 
 def test_pairs_come_in_one_random_order_and_equal_answers_once():

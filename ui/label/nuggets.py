@@ -1,0 +1,146 @@
+"""Nuggets: the facts of a good answer to each question, proposed by the model, checked and written by people,
+and assigned by them to answers.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from core.domain.errors import RouteScopeError
+from core.domain.relevance import NuggetSupport
+from core.evaluation.dataset import Question
+from core.evaluation.finding import count
+from core.evaluation.judge.correction import LEAST
+from core.evaluation.labels import nuggets, suggest
+from core.evaluation.labels.desk import Desk
+from core.evaluation.labels.nuggets import NuggetPair, Row
+from ui.app import account, evaluated, outcome, say, state
+from ui.app.help_mark import term
+from ui.app.markup import cut, fragment, show
+from ui.app.outcome import Outcome
+from ui.app.progress import ended, follow
+from ui.components.complaint import who as annotator
+from ui.label.desk import attempt, forget
+
+PLACE, ASKED, EVALUATION = "label_nuggets", "label_nuggets_question", "label_nuggets_evaluation"
+SAID: dict[NuggetSupport, str] = {
+    "support": "Contains it",
+    "partial_support": "A part",
+    "not_support": "Lacks it",
+}
+
+
+def draw(desk: Desk) -> None:
+    """Draw the nuggets of a question, what proposes them, and an answer to assign them to."""
+    if _proposing(desk):
+        return
+    outcome.draw(PLACE)
+    places = {one.id: f"{n}. {cut(one.query.text, 90)}" for n, one in enumerate(desk.questions, 1)}
+    kinds = {one.id: f" ({len(one.checked_nuggets)} of {len(one.nuggets)} checked)" for one in desk.questions}
+    waiting = next((n for n, one in enumerate(desk.questions) if one.nuggets != one.checked_nuggets), 0)
+    id = st.selectbox(
+        "Question", list(places), waiting, key=ASKED, format_func=lambda one: places[one] + kinds[one]
+    )
+    show(fragment("label.question", desk.asked[id]))
+    _edit(desk, desk.asked[id])
+    st.markdown("**Which answers contain them?**", help=term("nugget"))
+    _assign(desk)
+
+
+def _proposing(desk: Desk) -> bool:
+    """Draw what proposes nuggets, and return whether it is under way."""
+    one, without = (
+        suggest.under_way(state.engine(), desk.set.name, "nuggets"),
+        suggest.missing(desk, "", "nuggets"),
+    )
+    if follow(one, "{0.finished:,} of {0.total:,} questions".format, key="label_nuggets_stop"):
+        return True
+    if one is not None and ended(one, "Proposing nuggets", f"Stopped after {one.scored:,} questions."):
+        say.caption(f"{one.annotator} proposed nuggets for {one.scored:,} of {one.total:,} questions.")
+    if one is not None and one.unscored:
+        say.warning(f"{one.unscored:,} have none: {cut(next(iter(one.why.values()), ''), 200)}")
+    if not any(question.nuggets for question in desk.questions):
+        say.caption("No nuggets yet: the facts that a good answer states. Propose some, or write them below.")
+    label = f"Propose nuggets for {count(len(without), 'questions')}"
+    asked = st.button(label, key="label_nuggets_propose", **account.needs("edit", disabled=not without))
+    if asked and attempt(lambda: suggest.begin(state.engine(), desk.set.name, without, "nuggets")):
+        st.rerun()
+    return False
+
+
+def _edit(desk: Desk, asked: Question) -> None:
+    """Draw the form of a question's nuggets, with a line for another one."""
+    rows: list[Row] = [(one.text, one.vital, one.checked) for one in asked.nuggets]
+    key = f"label_nuggets:{asked.id}:{hash(asked.nuggets)}"  # fresh fields once something changed
+    with st.form(key, border=False):
+        given = [_row(f"{key}:{n}", *row) for n, row in enumerate([*rows, ("", True, True)], 1)]
+        note = "Only nuggets that count are measured. Empty a line to delete it."
+        if st.form_submit_button("Save", key="label_nuggets_save", **account.needs("label", help=note)):
+            outcome.act(PLACE, partial(_save, desk.set.name, asked, given))
+            forget()
+            st.rerun()
+
+
+def _row(key: str, text: str, vital: bool, checked: bool) -> Row:
+    hint = "A fact of a good answer, in one short sentence"
+    given: Any = {"key": key, "placeholder": hint, "label_visibility": "collapsed"}
+    with st.container(horizontal=True, vertical_alignment="center"):
+        found = st.text_input("Nugget", text, max_chars=nuggets.LONGEST_NUGGET, **given)
+        return found, *(
+            st.checkbox(name, value, key=f"{key}:{name}", width="content")
+            for name, value in (("vital", vital), ("counts", checked))
+        )
+
+
+def _save(name: str, seen: Question, rows: list[Row]) -> Outcome:
+    now = nuggets.save(state.store(), name, seen, rows, annotator())
+    before = [(one.text, one.vital, one.checked) for one in seen.nuggets]
+
+    def undo() -> None:
+        nuggets.save(state.store(), name, now, before, annotator())
+        forget()
+
+    return Outcome(f"Saved {count(len(now.checked_nuggets), 'nuggets')} that count.", undo)
+
+
+def _assign(desk: Desk) -> None:
+    """Draw the next answer and nugget of a random order, and what a person may say of it."""
+    names = []
+    for name in evaluated.of_corpus(desk.set.corpus):
+        try:
+            spec = evaluated.reopened(name).spec
+        except RouteScopeError:  # a damaged one, which Evaluate reports
+            continue
+        names += [name] if spec.get("labels") == desk.set.name and spec.get("answers") else []
+    if not names or not any(one.checked_nuggets for one in desk.questions):
+        say.caption("It takes nuggets that count, and an evaluation of this set with answers.")
+        query = {"labels": desk.set.name}
+        st.page_link("evaluate.py", label="Evaluate routes on this set", query_params=query)
+        return
+    name = st.selectbox("Evaluation", names, key=EVALUATION, width=300)
+    every = nuggets.pairs(desk.asked, evaluated.reopened(name).outcomes)
+    left = [pair for pair in every if annotator() not in nuggets.said_of(desk.asked, pair)]
+    say.caption(
+        f"You assigned {len(every) - len(left)} of {len(every)}, in random order: stop anywhere. From "
+        f"{LEAST} on, an evaluation with nuggets can compare the model with you."
+    )
+    if not left:
+        return
+    show(fragment("label.assign", desk.asked[left[0].question], left[0]))
+    with st.container(horizontal=True):
+        for level, label in SAID.items():
+            given: Any = account.needs("label")
+            outcome.button(
+                label, PLACE, partial(_say, desk.set.name, left[0], level), f"label_{level}", **given
+            )
+
+
+def _say(name: str, pair: NuggetPair, level: NuggetSupport | None) -> Outcome | None:
+    nuggets.assign(state.store(), name, pair, annotator(), level)
+    forget()
+    if level is None:
+        return None
+    return Outcome(f"{SAID[level]}: {cut(pair.nugget, 80)}", lambda: _say(name, pair, None))
