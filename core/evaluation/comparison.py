@@ -422,7 +422,7 @@ def equal_routes(outcomes: Outcomes, routes: Sequence[str]) -> tuple[Equal, ...]
                 (q, one.status, one.answer, one.abstained, one.citations, one.said.get("sql", ""), ids)
                 for q, by in outcomes.items()
                 if (one := by.get(route)) is not None
-                for ids in [tuple(id for id, _ in one.hits)]
+                for ids in [next(zip(*one.hits, strict=True), ())]
             )
             groups.setdefault(same, []).append(route)
     found = []

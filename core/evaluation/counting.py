@@ -126,21 +126,30 @@ def of_passages(places: Sequence[Place], hits: Ranked, documents: Mapping[str, s
     """
     if not places or not hits:
         return hits
-    known, whole = documents or {}, by_document(places)  # else it does not matter which document it is of
-    own = (
-        ReturnedHit(id, score, (known.get(id) or document_of(id)) if whole else "", ids=(id,))
-        for id, score in hits
-    )
-    return _scored(places, own)
+    if by_document(places):
+        known = documents or {}
+        own = (ReturnedHit(id, score, known.get(id) or document_of(id), ids=(id,)) for id, score in hits)
+        return _scored(places, own)
+    carried, labels, seen = _carried(places), {place.id for place in places}, dict[str, float]()
+    for id, score in hits:
+        names = [place.id for place in carried.get(id, ()) if place.id not in seen]
+        for name in names or [f"{id}#again" if id in labels else id]:
+            seen.setdefault(name, score)
+    return tuple(seen.items())
+
+
+def _carried(places: Iterable[Place]) -> dict[str, list[Place]]:
+    """Return the labels of each passage that has any, best first."""
+    carried: dict[str, list[Place]] = {}
+    for place in sorted(places, key=lambda place: -place.grade):
+        for id in place.passages:
+            carried.setdefault(id, []).append(place)
+    return carried
 
 
 def _scored(places: Sequence[Place], hits: Iterable[ReturnedHit]) -> Ranked:
-    whole = by_document(places)
+    whole, carried = by_document(places), _carried(places)
     best = sorted(places, key=lambda place: -place.grade)
-    carried: dict[str, list[Place]] = {}
-    for place in best:
-        for id in place.passages:
-            carried.setdefault(id, []).append(place)
     labels = {place.id for place in places}
     seen: dict[str, float] = {}
     documents: set[str] = set()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import streamlit as st
 
 from core.corpus import catalogue
-from core.domain.errors import BadInput, RouteScopeError
+from core.domain.errors import BadInput
 from core.evaluation import experiment_store
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.first_start import EXAMPLE
@@ -17,6 +17,9 @@ from core.evaluation.questions import question_file
 from ui.app import address, say, state
 from ui.app.choice import choice
 from ui.app.markup import md
+
+if TYPE_CHECKING:
+    from core.evaluation.background import Entry
 
 CHOSEN = "evaluation"
 NEW = "evaluate_new"  # whether Evaluate's form is open
@@ -77,25 +80,28 @@ def _askable() -> set[str]:
 
 
 def _corpora() -> dict[str, str]:
-    """Return the corpus of each evaluation by its name, the one changed last first."""
+    """Return the corpus of each evaluation by its name, the one changed last first; "" if unreadable."""
+    return {one.name: one.corpus for one in entries()}
+
+
+def entries() -> list[Entry]:
+    """Return the saved evaluations as their folders describe them, the one changed last first."""
     settings = state.engine().settings
-    folders = {one: experiment_store.place(settings, one) for one in experiment_store.names(settings)}
-    return {one: _corpus(str(at), experiment_store.stamp(at)) for one, at in folders.items()}
+    folders = [experiment_store.place(settings, one) for one in experiment_store.names(settings)]
+    return [_entry(str(at), experiment_store.stamp(at)) for at in folders]
+
+
+@st.cache_data(max_entries=256, show_spinner=False)
+def _entry(folder: str, stamp: tuple[float, ...]) -> Entry:  # noqa: ARG001 - part of the cache key
+    from core.evaluation import background  # what measures is not needed for a first page
+
+    return background.entry(Path(folder))
 
 
 def others_of_corpus(evaluation: Evaluation) -> list[str]:
     """Return the names of the corpus' other evaluations, most recently changed first."""
     corpus = evaluation.spec.get("corpus")
     return [one for one, of in _corpora().items() if one != evaluation.name and of == corpus]
-
-
-@st.cache_data(max_entries=256, show_spinner=False)
-def _corpus(folder: str, stamp: tuple[float, ...]) -> str:  # noqa: ARG001 - part of the cache key
-    """Return the corpus of an evaluation, or "" if it cannot be read."""
-    try:
-        return str(experiment_store.opened(Path(folder)).spec.get("corpus", ""))
-    except RouteScopeError:
-        return ""
 
 
 def note(evaluation: Evaluation) -> None:

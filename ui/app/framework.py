@@ -211,11 +211,15 @@ def free_uploads() -> None:
 
 
 def _warm() -> None:
-    """Import what draws figures and tables: the first page with one would take half a second longer."""
+    """Import what evaluates and draws: the first page with a figure would take a second longer."""
     import pandas  # noqa: F401, ICN001
     import plotly.graph_objects as go
 
+    from core.evaluation import leaderboard  # noqa: F401
+    from core.evaluation.templating import macros
+
     go.Figure().add_bar(x=[0.0])
+    macros("decision.txt")
 
 
 @asynccontextmanager

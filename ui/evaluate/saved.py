@@ -10,7 +10,7 @@ import streamlit as st
 from core.evaluation import background, experiment_store
 from core.evaluation.background import Entry
 from core.evaluation.experiment_store import Evaluation
-from ui.app import account, outcome, redraw, say, state, workers
+from ui.app import account, evaluated, outcome, redraw, say, state, workers
 from ui.app.evaluated import CHOSEN
 from ui.app.markup import md
 from ui.app.outcome import Outcome
@@ -29,18 +29,7 @@ POLL_S = 1.0  # seconds between looks at those that are running
 def entries() -> list[Entry]:
     """Return all saved evaluations, most recently changed first."""
     engine = state.engine()
-    found = []
-    for name in experiment_store.names(engine.settings):
-        folder = experiment_store.place(engine.settings, name)
-        found.append(background.now(engine, _entry(str(folder), experiment_store.stamp(folder))))
-    return found
-
-
-@st.cache_data(max_entries=256, show_spinner=False)
-def _entry(folder: str, stamp: tuple[float, ...]) -> Entry:  # noqa: ARG001 - part of the cache key
-    from pathlib import Path
-
-    return background.entry(Path(folder))
+    return [background.now(engine, one) for one in evaluated.entries()]
 
 
 def choose_begun(names: Sequence[str]) -> None:
