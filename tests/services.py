@@ -371,6 +371,7 @@ def service(kind: str | Kind, **more: Any) -> Iterator[Service]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # else each reply waits 40 ms for an acknowledgement
 
         def log_message(self, *_: Any) -> None:
             """Nothing."""

@@ -139,7 +139,7 @@ def test_room_that_cannot_be_reserved_ends_a_build_in_one_clear_line(
     [
         lambda: array_files.save(FULL, np.zeros(5, np.int32)),
         lambda: write_graph(np.eye(8, dtype=np.float32), FULL),
-        lambda: write_graph(np.ones((2_000, 512), np.float32), FULL),  # fails before its last bytes
+        lambda: write_graph(np.ones((250, 4_096), np.float32), FULL),  # fails before its last bytes
     ],
 )
 def test_no_write_that_fails_goes_unnoticed(write: Callable[[], object]) -> None:

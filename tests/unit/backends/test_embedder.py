@@ -105,6 +105,7 @@ def test_the_8_bit_model_is_near_the_whole_one() -> None:
     assert (whole.embed(texts) * small.embed(texts)).sum(1).mean() >= 0.99
 
 
+@pytest.mark.model
 def test_the_layers_that_rounding_costs_most_stay_float32(tmp_path: Path) -> None:
     minilm.build(minilm.weights(tmp_path), tmp_path / onnx_session.OPTIMISED, "int8")
     kinds = {node.name: node.op_type for node in onnx.load(str(tmp_path / "rounded.onnx")).graph.node}

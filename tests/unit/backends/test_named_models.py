@@ -19,6 +19,7 @@ from core.domain.settings import Settings
 from core.domain.types import Passage
 from tests.tiny import VOCABULARY, WORDS, bert, colbert, splade, tokenizer
 
+pytestmark = pytest.mark.slow  # torch alone takes seconds to import
 TEXT = "a key is stored for hours"
 SMALL = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
 SIZE = len(VOCABULARY)

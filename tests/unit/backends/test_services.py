@@ -74,6 +74,7 @@ def ask(home: Path, running: Service, names: tuple[str, ...], question: str = QU
     return job.wait(120)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [name for name in KINDS if name not in WITHIN])
 def test_every_route_answers_with_every_kind_of_service(kind: str, tmp_path: Path) -> None:
     with service(kind) as running:

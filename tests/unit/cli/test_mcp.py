@@ -196,6 +196,7 @@ def test_every_text_of_a_corpus_and_a_pipeline_stands_below_untrusted_keys(call,
         doors.stop_all()
 
 
+@pytest.mark.slow
 @pytest.mark.trust
 def test_every_text_of_an_evaluation_stands_below_untrusted_keys(call, engine, tmp_path):
     questions = catalogue.source("tiny").path / "queries.jsonl"

@@ -65,6 +65,7 @@ def copy(one, two, **more):
     return copying.copy(one, two, progress=lambda *_: None, **more)
 
 
+@pytest.mark.slow
 def test_there_and_back_is_byte_equal(tmp_path):
     one, two, three = tmp_path / "a.sqlite", Dsn(fresh()), tmp_path / "c.sqlite"
     bundle = filled(one)

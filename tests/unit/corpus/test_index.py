@@ -232,6 +232,7 @@ def test_a_source_without_any_text_gives_no_corpus(lines, why, tmp_path, setting
     assert catalogue.names(settings) == []
 
 
+@pytest.mark.slow
 def test_above_the_limit_the_index_is_a_measured_graph_and_damage_to_it_is_noticed(tmp_path, settings, model):
     settings = settings.model_copy(update={"exact_below": 100})
     corpus = index.build(None, beir(tmp_path / "set", 150), settings=settings)

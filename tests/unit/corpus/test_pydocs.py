@@ -28,6 +28,7 @@ def test_a_document_is_a_public_name_with_its_signature_and_cleaned_docstring(do
     assert not [name for name in documents if any(part.startswith("_") for part in name.split("."))]
 
 
+@pytest.mark.slow
 def test_texts_are_neither_short_nor_long_nor_told_twice(documents):
     assert list(pydocs.documents(MODULES)) == list(documents.values())
     assert list(documents) == sorted(documents)

@@ -23,6 +23,7 @@ class Unasked(HashEmbedder):
         raise AssertionError(f"a text has no vector, so {HOW}: {list(texts)[:1]}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("corpus", "enrichments"), [("support", ("headings", "children")), ("web", ())])
 def test_every_built_in_text_has_its_vector(tmp_path, corpus, enrichments):
     settings = Settings(home=tmp_path, embedder=MINILM[0])

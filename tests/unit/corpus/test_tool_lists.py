@@ -89,6 +89,7 @@ def test_what_is_no_list_of_tools_is_one_document(tmp_path, name, content):
     assert list(read(tmp_path)[0]) == [name]
 
 
+@pytest.mark.slow
 @pytest.mark.trust
 def test_a_schema_that_names_itself_everywhere_is_described_in_bounded_lines(tmp_path):
     parts = {f"p{n}": {"$ref": "#/s"} for n in range(2_000)}

@@ -46,6 +46,7 @@ def test_errors_of_others_are_cut_and_named_where_they_are_told():
     assert len(describe(ValueError("x" * 1_000_000))) == MAX_MESSAGE_CHARS
 
 
+@pytest.mark.slow
 def test_a_table_of_a_hundred_thousand_columns_is_refused_in_a_line(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("ROUTESCOPE_HOME", str(tmp_path / "home"))
     wide = ",".join(f"column{n}" for n in range(100_000))

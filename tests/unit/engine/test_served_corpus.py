@@ -245,6 +245,7 @@ def test_filters_that_cannot_be_met_are_said(kinds):
         Filter("year", "LIKE", ("1",))
 
 
+@pytest.mark.slow
 def test_a_graph_has_its_recall_told_its_effort_turned_and_filters_kept(tmp_path):
     dsn = fresh()
     folder = documents(tmp_path / "beir", 1_200)

@@ -210,6 +210,7 @@ def test_each_set_is_judged_by_the_threshold_of_the_others():
     assert made.auc == pytest.approx(0.75)
 
 
+@pytest.mark.slow
 def test_the_interval_is_that_of_scipys_bootstrap():
     def auc(yes, no):
         return roc_auc_score([True] * len(yes) + [False] * len(no), np.concatenate([yes, no]))

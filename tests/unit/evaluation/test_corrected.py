@@ -51,15 +51,15 @@ def test_it_is_never_wider_than_labels_alone_and_never_claims_fewer_labels(peopl
 @pytest.mark.parametrize(("kind", "mean"), [("even", 0.5), ("ceiling", 0.97)])
 @pytest.mark.parametrize(("labels", "others"), [(20, 100), (50, 400)])
 def test_the_interval_covers_the_truth_however_bad_the_judge_is(agrees, kind, mean, labels, others):
-    """Of 1,000 draws; .93 is asked, and a draw of 1,000 at .93 has a standard error of .008."""
+    """Of 500 draws 460 are asked: at a coverage of .95 fewer come once in 500 times, at .90 in 11 of 12."""
     draw = np.random.default_rng([labels, int(100 * agrees), int(100 * mean)])
     covered = 0
-    for _ in range(1000):
+    for _ in range(500):
         truth = (draw.random(labels + others) < mean).astype(float)
         judge = np.where(draw.random(len(truth)) < agrees, truth, 0.7 * draw.permutation(truth) + 0.2)
         low, high = corrected(truth[:labels], judge[:labels], judge).ci95
         covered += low <= mean <= high
-    assert covered >= 930
+    assert covered >= 460
 
 
 IDS = [f"d{n}" for n in range(14)]

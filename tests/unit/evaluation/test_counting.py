@@ -133,7 +133,7 @@ def close(found: dict[str, float], expected: dict[str, float]) -> None:
 
 
 @given(st.data(), labels())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_any_chunking_of_ours_and_of_others_is_counted_by_characters(data, wanted):
     pieces = {doc: data.draw(chunking(doc)) for doc in TEXTS}
     corpus = CutCorpus(TEXTS, pieces)

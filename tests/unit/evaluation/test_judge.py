@@ -58,6 +58,7 @@ def test_kappa_is_that_of_scikit_learn(pairs, weights):
         assert found == pytest.approx(wanted, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_the_interval_is_that_of_drawing_whole_questions_by_brute_force():
     weights = "quadratic"
     draw = np.random.default_rng(3)
@@ -79,7 +80,7 @@ def test_the_interval_is_that_of_drawing_whole_questions_by_brute_force():
     assert wide > narrow, "passages of one question are not independent"
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 100), st.integers(0, 3)), min_size=2, max_size=30),
     st.sampled_from([1, 2, 3]),

@@ -131,6 +131,7 @@ def test_it_is_settled_once_the_rest_cannot_matter_and_not_before_enough_is_grad
     assert contest.settled(contest.grades(truth))
 
 
+@pytest.mark.slow
 def test_where_it_says_settled_the_whole_pool_agrees_nineteen_times_in_twenty():
     """Routes of known quality, 60 draws: the route by the grades so far is within the tolerance."""
     agreed, stopped, saved = 0, 0, 0

@@ -163,6 +163,7 @@ def roots(path):
     return sorted({page for (page,) in begun} | listing)
 
 
+@pytest.mark.slow
 def test_runs_whose_texts_were_changed_are_not_saved_as_if_they_were_theirs(path):
     data = path.read_bytes()
     path.write_bytes(data.replace(b"run7 1 says so", b"run7 1 says no"))
@@ -173,6 +174,7 @@ def test_runs_whose_texts_were_changed_are_not_saved_as_if_they_were_theirs(path
     assert "run7" not in whole(path)
 
 
+@pytest.mark.slow
 def test_a_truncated_file_is_told_and_its_beginning_saved(path, capsys):
     size = path.stat().st_size
     with path.open("r+b") as file:

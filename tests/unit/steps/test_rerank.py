@@ -14,6 +14,7 @@ from semantic_text_splitter import TextSplitter
 
 from core.backends import cache_file
 from core.backends.base import Completion, TokenLogprob
+from core.backends.llm import pace
 from core.backends.rerankers.blend import (
     BlendReranker,
     Candidates,
@@ -416,7 +417,8 @@ def test_a_server_orders_by_its_scores(tmp_path):
     assert json.loads(server.requests[0].split(b"\r\n\r\n", 1)[1])["model"] == "tiny"
 
 
-def test_a_server_that_fails_fails_the_route_and_an_address_shows_no_secret(tmp_path):
+def test_a_server_that_fails_fails_the_route_and_an_address_shows_no_secret(tmp_path, monkeypatch):
+    monkeypatch.setattr(pace, "PAUSE_S", 0.01)
     with loopback(http("{}", status="500 Internal Server Error")) as server:
         result = run(tmp_path, setting=server.url)
     assert result.status == "failed"

@@ -1,6 +1,6 @@
 """A class of core is named once: whoever reads a name knows which class it is."""
 
-import ast
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -16,9 +16,8 @@ TWICE = """
 
 def test_a_class_name_is_used_once():
     names = Counter(
-        node.name
+        name
         for file in Path(PROJECT, "core").rglob("*.py")
-        for node in ast.parse(file.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.ClassDef)
+        for name in re.findall(r"^class (\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
     )
     assert {name for name, count in names.items() if count > 1} <= set(TWICE.split())
