@@ -24,7 +24,7 @@ VIEWS = {
 def views(run: Run) -> None:
     """Draw the views of a run."""
     views = {name: partial(draw, run) for name, draw in VIEWS.items()}
-    tabs(views, "latency_tab", views)
+    tabs(views, "latency_tab", {"This run": partial(latency_run.behind, run)})
 
 
 run = opened.opened("where the time goes")

@@ -26,6 +26,7 @@ from ui.latency.time_breakdown import STEP_OPTIONS, sentences, share_of, switch
 
 SPANS = 400  # that are listed of one route
 ROUTE = "latency_route"
+DRAWN = "latency_drawn"  # the run whose waterfall was drawn last, and what was drawn
 
 
 def draw(run: Run) -> None:
@@ -59,12 +60,22 @@ def draw(run: Run) -> None:
     given = {"retrieval_only": only, "calls": calls == "yes", "until": float(until) if until else None}
     known = tuple((one.route, one.status, one.wall_ms, len(one.spans)) for one in run.results)
     figure = _figure((run.id, run.created, known, style.is_dark()), run, **given)
+    st.session_state[DRAWN] = run.id, [*said, ALONE], figure, "waterfall", " ".join(said)
     plot(figure, "waterfall", " ".join(said))
     show(times(run))
     titles = {result.route: cut(result.title, 60) for result in run.results if result.spans}
     slowest = max(worked(run) or [r for r in run.results if r.spans], key=ended)
     chosen = choice("route", ROUTE, "Route in detail", titles, usual=slowest.route, width=320)
     show(spans(next(result for result in run.results if result.route == chosen and result.spans)))
+
+
+def behind(run: Run) -> None:
+    """Draw the last waterfall again, at its place in a closed tab, so that the browser keeps it."""
+    of, said, *drawn = st.session_state.get(DRAWN, ("", []))
+    if of == run.id:
+        show(sentences(said))
+        st.container()
+        plot(*drawn, table=False)
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
