@@ -12,8 +12,8 @@ from core.analysis.metrics import COMPARED, HEADLINE, titled
 from core.api import arguments, html
 from core.api.arguments import File, Names, Parameters, Progress
 from core.backends.workers.place import place
-from core.corpus import catalogue, variants
-from core.corpus.source import Source
+from core.corpus import catalogue
+from core.corpus.source import Source, key_of
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput
 from core.domain.format import milliseconds, number
@@ -205,7 +205,7 @@ def evaluate(
         names,
         arguments.of_routes(parameters),
         answers=arguments.flag(answers, "answers"),
-        chunkings=tuple(str(variants.key_of(one.name)) for one in others),
+        chunkings=tuple(str(key_of(one.name)) for one in others),
         filters=tuple(map(str, arguments.conditions(filters))),
         columns=read_columns(f"{name}={column}" for name, column in (columns or {}).items()),
         **asked,
@@ -217,10 +217,10 @@ def evaluate(
             arguments.ensure(one, settings, report)
         course["progress"] = partial(report, "questions")
         if others and folder is not None:
-            group = measuring.prepare(engine, spec, found, origin.path)
+            group = measuring.prepare(engine, spec, found)
             _check_whole(measuring.perform(engine, group, out=folder, **course), folder)
             return evaluation(folder)
-        ready = prepare(engine, spec, found, origin.path)
+        ready = prepare(engine, spec, found)
         figures, labelled, outcomes = perform(engine, ready, out=folder, **course)
     _check_whole(figures, folder)
     called = labelled.name if folder is None else folder.name

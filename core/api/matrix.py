@@ -50,6 +50,6 @@ def matrix(
     found = sets.of_spec(spec, origin.path)
     with arguments.reporting(progress) as report:
         arguments.ensure(origin, engine.settings, report)
-        ready = prepare(engine, spec, found, origin.path)
+        ready = prepare(engine, spec, found)
         how: dict[str, Any] = {"noise": noise, "others": noise_from, "begin": begin, "progress": report}
         return measure(engine, ready.labelled, origin.name, cells, style=ready.plan.style, **how)

@@ -78,7 +78,7 @@ def audit_(
     # before an index is built: an invalid file is reported immediately
     found = sets.of_spec(spec, source.path) if spec.labels is None else None
     corpora.ensure(source, now)
-    ready = audit.prepare(engine, spec, found, source.path)
+    ready = audit.prepare(engine, spec, found)
     for line in ready.labelled.reading:
         note(line)
     warn(ready.warnings)

@@ -10,14 +10,14 @@ from typing import Any, Literal
 from core.backends.workers.place import WorkPlace
 from core.cli.commands import WORKERS, argument, command
 from core.cli.common import attributes, emit, listed, note, table, working
-from core.corpus import catalogue, cautions, index, variants
+from core.corpus import catalogue, cautions, index
 from core.corpus.embeddings import Begin, gate
 from core.corpus.enrichments import store
 from core.corpus.enrichments.store import Made
 from core.corpus.helpers import Helpers, helpers
 from core.corpus.index import Corpus, CorpusInfo
 from core.corpus.served import remember
-from core.corpus.source import Source
+from core.corpus.source import Source, key_of, uncut_remark, variant_of, variant_order, variants_named
 from core.corpus.types import Reading, columns
 from core.domain import settings
 from core.domain.errors import BadInput
@@ -148,7 +148,7 @@ def index_(
         source = replace(source, place="" if place == "files" else remember(place))
     if embedders or dropped:
         source = with_embedders(source, embedders, dropped, now)
-    others = variants.wanted(source, chunkings) if chunkings is not None else []
+    others = variants_named(source, chunkings) if chunkings is not None else []
     there = catalogue.indexed_variants(source.name, now)
     dropping = () if removed is None else catalogue.chosen_variants(source, now, removed)
     gone = [one.name for one in dropping]
@@ -160,10 +160,10 @@ def index_(
         index.remove(name, settings=now)
     # all that are left follow a changed source
     kept = {*(one.name for one in others), *catalogue.indexed_variants(source.name, now)}
-    cuts = [str(variants.key_of(name)) for name in sorted(kept, key=variants.in_order)]
+    cuts = [str(key_of(name)) for name in sorted(kept, key=variant_order)]
     with helpers(workers, now) as helping:
         begin = gate(now, confirmed=yes, told=lambda cost: note(str(cost)))
-        sources = [source, *(variants.of_source(source, one) for one in cuts)]
+        sources = [source, *(variant_of(source, one) for one in cuts)]
         every = build(sources, now, helpers=helping, begin=begin)
         made = []
         for one in every:
@@ -210,7 +210,7 @@ def build(sources: Sequence[Source], settings: Settings, **how: Any) -> list[Cor
     with working() as (bar, cancel):
         for corpus in index.build_each(sources, settings=settings, progress=bar, cancel=cancel, **how):
             built.append(corpus)
-            remark = variants.remark(corpus.info) if variants.key_of(corpus.name) else None
+            remark = uncut_remark(corpus.info) if key_of(corpus.name) else None
             for said in (*corpus.info.notes, *([remark] if remark else ())):
                 note(f"{corpus.name}: {said}")
             for caution in cautions.of_corpus(corpus.info):

@@ -17,8 +17,7 @@ from core.cli.common import amount, emit, note, table, warn, working
 from core.cli.figures import figures_text
 from core.cli.named import RunOptions, chosen, merged, preset_of, with_own
 from core.corpus import catalogue
-from core.corpus.source import Source
-from core.corpus.variants import key_of
+from core.corpus.source import Source, key_of
 from core.domain import settings
 from core.domain.errors import BadInput
 from core.domain.format import between, number, size
@@ -158,7 +157,7 @@ def eval_(
         return measure(engine, spec, found, source, folder, max_failed=max_failed, **course)
     if embedders is not None:
         spec = _retuned(engine, spec, picked, found)
-    ready = prepare(engine, spec, found, source.path)
+    ready = prepare(engine, spec, found)
     warn(ready.warnings)  # before hours are spent
     with working("q") as (bar, stop):
         course["ended"], course["progress"] = stop.is_set, partial(bar, "questions")
@@ -235,7 +234,7 @@ def measure(
     **course: Unpack[Course],
 ) -> int:
     """Ask, save and print; the exit code."""
-    group = measuring.prepare(engine, spec, found, source.path)
+    group = measuring.prepare(engine, spec, found)
     known = group.parts[source.name].warnings
     warn(known)  # before hours are spent
     with working("q") as (bar, stop):

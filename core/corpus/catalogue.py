@@ -18,13 +18,27 @@ from numpy.typing import NDArray
 from core.backends.embedder import embedder_identity
 from core.backends.languages import AUTO
 from core.backends.terms import analyzer
-from core.corpus import manifest, served, table, variants
+from core.corpus import manifest, served, table
 from core.corpus.chunk import WHOLE, Chunking
 from core.corpus.corpus import Corpus, no_full_text
 from core.corpus.manifest import CorpusInfo
 from core.corpus.served import dsn_of, passages_of
 from core.corpus.source import Known as Known
-from core.corpus.source import Source, State, from_path, from_record, is_slug, slug
+from core.corpus.source import (
+    Source,
+    State,
+    base_of,
+    check_varies,
+    fits,
+    from_path,
+    from_record,
+    is_slug,
+    key_of,
+    slug,
+    variant_of,
+    variant_order,
+    variants_named,
+)
 from core.corpus.types import Reading
 from core.domain.errors import BadInput, IndexDamaged, Unavailable
 from core.domain.needs import Need
@@ -87,7 +101,7 @@ class Indexed:
             reason = f"{why}. Index its source again: {way}"
             return Known(name, name, "indexed", "damaged", reason, "no longer known", True)
         where = str(origin.path) if origin.path else "installed packages"
-        chunking_of = base if (base := variants.base_of(origin.name)) != origin.name else None
+        chunking_of = base if (base := base_of(origin.name)) != origin.name else None
         about = (origin.name, origin.title or where, origin.kind)
         again = f"run: {COMMAND} index {origin.name}"
         known = Known(*about, "not built", again, where, origin.kind != "snapshot", chunking_of=chunking_of)
@@ -183,7 +197,7 @@ def known(settings: Settings) -> list[Known]:
     first = {name: place for place, name in enumerate(BUILT_IN)}
     listed = sorted(
         {*BUILT_IN, *names(settings), *table.names(settings)},
-        key=lambda name: (first.get(variants.base_of(name), len(first)), variants.in_order(name)),
+        key=lambda name: (first.get(base_of(name), len(first)), variant_order(name)),
     )
     return [describe(name, settings) for name in listed]
 
@@ -272,12 +286,12 @@ def _known(what: str | Path, settings: Settings, known_only: bool) -> Source | N
             return table.Table(what, settings).source
         if what in BUILT_IN:
             return _built_in(what, settings)
-        base, key = variants.base_of(what), variants.key_of(what)
+        base, key = base_of(what), key_of(what)
         if key is not None:  # of its corpus' current source, as long as that exists
             before = current(base, settings)
             of = _built_in(base, settings) if base in BUILT_IN else before.source if before else None
             if of is not None:
-                return variants.of_source(of, key)
+                return variant_of(of, key)
         listed = what in names(settings)
         found = current(what, settings) if listed else None
         if found is not None:
@@ -307,8 +321,8 @@ def _built_in(name: str, settings: Settings) -> Source:
 def _check_name(wanted: Source, settings: Settings) -> None:
     """Check that a name means one source with its chunking: another source must not replace it unnoticed."""
     name, standard, other = wanted.name, BUILT_IN.get(wanted.name), current(wanted.name, settings)
-    if (key := variants.key_of(name)) is not None and not variants.fits(wanted, key):
-        base = variants.base_of(name)
+    if (key := key_of(name)) is not None and not fits(wanted, key):
+        base = base_of(name)
         how = f"for other chunkings: {COMMAND} index {base} --chunkings 256,512"
         raise BadInput(f"{name!r} is the name of {base} as {key}; {how}")
     if standard is not None:  # one made by another copy is taken over: these documents go with this one
@@ -324,22 +338,22 @@ def _check_name(wanted: Source, settings: Settings) -> None:
 
 def indexed_variants(base: str, settings: Settings) -> list[str]:
     """Return the variants of a corpus that are indexed: sizes first, the smallest first."""
-    made = (name for name in names(settings) if variants.base_of(name) == base != name)
-    return sorted(made, key=variants.in_order)
+    made = (name for name in names(settings) if base_of(name) == base != name)
+    return sorted(made, key=variant_order)
 
 
 def chosen_variants(origin: Source, settings: Settings, given: str = "all") -> list[Source]:
     """Return the variants of a source that `given` names, "all" for the indexed ones. Raises BadInput."""
     if given.strip().lower() != "all":
-        return variants.wanted(origin, given)
-    variants.check(origin)
+        return variants_named(origin, given)
+    check_varies(origin)
     found = indexed_variants(origin.name, settings)
     if not found:
         raise BadInput(
             f"{origin.name} has no other chunking to compare; make some: "
             f"{COMMAND} index {origin.name} --chunkings 256,512,headings"
         )
-    return [variants.of_source(origin, str(variants.key_of(name))) for name in found]
+    return [variant_of(origin, str(key_of(name))) for name in found]
 
 
 @lru_cache(256)

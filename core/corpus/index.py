@@ -23,7 +23,7 @@ from core.backends.base import Embedder
 from core.backends.embedder import embedder_identity, load_embedder
 from core.backends.pgvector import PgVectorIndex
 from core.corpus import build as builder
-from core.corpus import catalogue, endings, manifest, served, states, variants
+from core.corpus import catalogue, endings, manifest, served, states
 from core.corpus.build import Progress
 from core.corpus.catalogue import CURRENT, current, current_fingerprint, home_of, names, opened
 from core.corpus.chunk import Chunking
@@ -34,7 +34,7 @@ from core.corpus.helpers import Helpers
 from core.corpus.known_items import KEPT
 from core.corpus.manifest import CorpusInfo
 from core.corpus.passages import PassageStore
-from core.corpus.source import Source
+from core.corpus.source import Source, base_of
 from core.corpus.stages import alone
 from core.domain import people, system
 from core.domain.errors import BadInput, IndexDamaged, Unavailable
@@ -209,7 +209,7 @@ def _build(source: Source, work: _IndexBuild, given: Embedder | None) -> Corpus:
             " keep the index in files (--in files)"
         )
     own = [one for one in home.iterdir() if one.is_dir() and not one.name.startswith(".")]
-    base = variants.base_of(source.name)  # the source's other chunkings share many texts
+    base = base_of(source.name)  # the source's other chunkings share many texts
     others = [one for one in (base, *catalogue.indexed_variants(base, settings)) if one != source.name]
     own += [found.folder for one in others if (found := current(one, settings)) is not None]
     former = [one for one in own if _usable(one, (KEYS, VECTORS, KEPT))]
@@ -223,7 +223,12 @@ def _build(source: Source, work: _IndexBuild, given: Embedder | None) -> Corpus:
     with work.scratch() as folder:
         content = builder.read(source, known_as, settings.exact_below, folder, work.stages)
         target = home / content.fingerprint
-        if _is_whole(target, source, place):
+        there = _usable(target, name=source.name)
+        if (
+            there is not None
+            and there.place == source.place
+            and (place is None or place.known(there.fingerprint) is not None)
+        ):
             manifest.remark(target, content.notes, content.skipped, folder / manifest.READING)
         else:
             elsewhere = [one for path in former if (one := _served_vectors(path, settings)) is not None]
@@ -256,7 +261,8 @@ def _add(corpus: Corpus, name: str, content: builder.Content, work: _IndexBuild)
     """Make the vectors of a further embedder, unless they are there; the folder that holds them."""
     identity = embedder_identity(name, work.settings)
     target, own = folder_of(corpus.name, identity, work.settings), work.home / corpus.fingerprint
-    if _usable(target, name=corpus.name) and manifest.read(target)[0].of == corpus.fingerprint:
+    there = _usable(target, name=corpus.name)
+    if there is not None and there.of == corpus.fingerprint:
         return target
     work.former.append(own)
     vectors = work.vectors(name, identity)
@@ -267,14 +273,6 @@ def _add(corpus: Corpus, name: str, content: builder.Content, work: _IndexBuild)
         folder.rename(target)
     vectors.checkpoint.clear()
     return target
-
-
-def _is_whole(folder: Path, source: Source, place: served.Place | None) -> bool:
-    """Return True if `folder` holds the undamaged index of a source, stored at the wanted place."""
-    if not _usable(folder, name=source.name):
-        return False
-    info = manifest.read(folder)[0]
-    return info.place == source.place and (place is None or place.known(info.fingerprint) is not None)
 
 
 def _served_vectors(folder: Path, settings: Settings) -> tuple[Keys, PgVectorIndex] | None:
@@ -300,17 +298,17 @@ def _clear(name: str, place: str, settings: Settings) -> None:
         log.warning("the tables of %s were not deleted: %s", name, error)
 
 
-def _usable(folder: Path, only: Collection[str] = (), name: str | None = None) -> bool:
-    """Return True if `folder` holds an undamaged index (of corpus `name`), or `only` these files are
-    undamaged.
+def _usable(folder: Path, only: Collection[str] = (), name: str | None = None) -> CorpusInfo | None:
+    """Return the record of the undamaged index (of corpus `name`) in `folder`, or of one in which `only`
+    these files are undamaged; None if there is none.
     """
     if not folder.is_dir():
-        return False
+        return None
     try:
         info = manifest.verify(folder, only)
         if name is not None and info.name != name:
             raise IndexDamaged(f"the index in {folder} is of corpus {info.name!r}")
     except IndexDamaged as error:
         log.warning("%s; it is not used", error)
-        return False
-    return True
+        return None
+    return info

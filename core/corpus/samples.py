@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from core.corpus.variants import base_of
+from core.corpus.source import base_of
 from core.domain.conversation import turns
 from core.domain.errors import BadInput
 from core.domain.jsonl import lines

@@ -1,4 +1,9 @@
-"""The origin of a corpus, and how it is split and searched."""
+"""The origin of a corpus, and how it is split and searched.
+
+One source may be indexed in several ways: corpora called SOURCE@KEY, such as help@256, help@pdf-kreuzberg.
+A key names a chunking or a reading. Each is a corpus that is opened like any other. It follows its source in
+all that the key does not name: path, language, chunking and reading.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,7 @@ import re
 import sys
 import sysconfig
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +22,7 @@ from pydantic import TypeAdapter
 
 from core.backends.languages import AUTO
 from core.corpus import endings
-from core.corpus.chunk import WHOLE, Chunking, is_key, spans
+from core.corpus.chunk import ALLOWED, WHOLE, Chunking, chunking_of, is_key, spans
 from core.corpus.load import is_beir, readable_files
 from core.corpus.manifest import CorpusInfo
 from core.corpus.reading import Reader
@@ -32,6 +37,8 @@ LONGEST_NAME = 80
 MOST_HASHED = 500_000_000  # bytes of a source whose bytes are compared when its files were written again
 USUAL = Reading()
 NEW = Reading(html="main")  # how a source is read that nobody indexed before
+AT = "@"
+ALLOWED_KEYS = f"{ALLOWED}; or a reading: {', '.join(key.replace('-', '=', 1) for key in READINGS)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,3 +186,100 @@ def is_slug(name: str) -> bool:
         return slug(name) == name
     except BadInput:
         return False
+
+
+def base_of(name: str) -> str:
+    """Return the corpus of which `name` is a variant, or `name` itself if it is not one."""
+    base, at, key = name.rpartition(AT)
+    return base if at and is_variant(key) else name
+
+
+def key_of(name: str) -> str | None:
+    """Return the chunking or reading in a corpus' name; None if it is not a variant of another."""
+    return name.rpartition(AT)[2] if base_of(name) != name else None
+
+
+def is_reading(name: str) -> bool:
+    """Return whether a corpus differs from its source in how files were read."""
+    return key_of(name) in READINGS
+
+
+def variant_label(name: str, info: CorpusInfo) -> str:
+    """Describe what a corpus is in comparison with its source."""
+    return f"read as {key_of(name)}, {info.chunking.label()}" if is_reading(name) else info.chunking.label()
+
+
+def variant_of(source: Source, key: str) -> Source:
+    """Return the same source with another chunking or reading, under a name of its own."""
+    name = f"{source.name}{AT}{key}"
+    if key in READINGS:
+        return replace(source, name=name, reading=replace(source.reading, **READINGS[key]))
+    return replace(source, name=name, chunking=chunking_of(key))
+
+
+def fits(source: Source, key: str) -> bool:
+    """Return whether a source is chunked or read as `key` says."""
+    if key in READINGS:
+        return all(getattr(source.reading, field) == value for field, value in READINGS[key].items())
+    return source.chunking.key == key
+
+
+def variant_order(name: str) -> tuple[str, bool, list[int], str]:
+    """Return the sort key that puts variants after their source."""
+    key = key_of(name) or ""
+    numbers = [int(part) for part in key.split("-") if part.isdigit()]
+    return base_of(name), bool(key) and not numbers, numbers, key
+
+
+def other_readings(source: Source) -> list[str]:
+    """Return the keys of readings other than the source's own, for the kinds of files it has."""
+    files = () if source.path is None else readable_files(source.path)
+    found = {file.suffix.lower() for file in files}
+    html = not found.isdisjoint(endings.HTML)
+    others = (key for key in READINGS if not fits(source, key))
+    return [key for key in others if (html if key[:4] == "html" else not found.isdisjoint(endings.PDF))]
+
+
+def variants_named(source: Source, given: str) -> list[Source]:
+    """Return the sources of "256,512/64,pdf=kreuzberg", each once, without the source's own.
+
+    Raises BadInput for an unknown key, for a source that is not split, and for a reading of no file.
+    """
+    keys = [key for key in given.split(",") if key.strip()]
+    if not keys:
+        raise BadInput(f"no chunking given; give {ALLOWED_KEYS}, separated by commas")
+    check_varies(source)
+    chosen = [key for key in dict.fromkeys(map(variant_key, keys)) if not fits(source, key)]
+    able = other_readings(source) if any(key in READINGS for key in chosen) else []
+    if unable := [key for key in chosen if key in READINGS and key not in able]:
+        raise BadInput(f"{source.name} has no file that {unable[0]} would read in another way")
+    return [variant_of(source, key) for key in chosen]
+
+
+def variant_key(given: str) -> str:
+    """Return the key that a person means, such as pdf-kreuzberg by pdf=kreuzberg. Raises BadInput."""
+    key = given.strip().lower().replace("=", "-")
+    if key in READINGS:
+        return key
+    try:
+        return chunking_of(given).key
+    except BadInput as error:
+        known = ", ".join(key.replace("-", "=", 1) for key in READINGS)
+        raise BadInput(f"{error}; or a reading: {known}") from None
+
+
+def check_varies(source: Source) -> None:
+    """Raise BadInput for a source that has no variants."""
+    if base_of(source.name) != source.name:
+        base = base_of(source.name)
+        raise BadInput(f"{source.name} is itself a chunking of {base}; name that corpus instead")
+    if source.path is not None and readable_files(source.path)[0].suffix.lower() in DATABASES:
+        why = "its rows are not cut, so it has no chunkings; give documents"
+        raise BadInput(f"{source.path} is a database: {why}")
+
+
+def uncut_remark(info: CorpusInfo) -> str | None:
+    """Describe a chunking that splits nothing; None for others."""
+    if info.chunking.size and info.passages == info.documents:
+        return "no document is long enough to be cut: each is one passage, as if kept whole"
+    return None

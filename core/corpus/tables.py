@@ -6,7 +6,8 @@ from pathlib import Path
 
 from core.backends.sql import Database
 from core.backends.sql.csv_tables import load
-from core.corpus import catalogue, variants
+from core.corpus import catalogue
+from core.corpus.source import base_of
 from core.corpus.table_files import ENDINGS, data_files, databases
 from core.domain.errors import BadInput, Unavailable
 from core.domain.needs import Need
@@ -55,7 +56,7 @@ def files_for(need: Need, corpus: str, settings: Settings) -> list[Path]:
         if csvs := data_files(source.path) if source.path is not None else []:
             return csvs
         raise Unavailable(f"corpus {corpus} has no CSV files with tables: put them into its folder")
-    if (base := variants.base_of(source.name)) in BUILT_IN:
+    if (base := base_of(source.name)) in BUILT_IN:
         found = [file for file in (BUILT_IN[base],) if file.is_file()]
     else:
         found = databases(source.path) if source.path is not None else []

@@ -61,16 +61,11 @@ class Prepared:
     cannot: Mapping[str, str] = field(default_factory=dict)  # by route: why it cannot run, and what to do
 
 
-def prepare(
-    engine: Engine,
-    spec: Spec,
-    found: dataset.Found | None = None,
-    folder: Path | None = None,
-) -> Prepared:
+def prepare(engine: Engine, spec: Spec, found: dataset.Found | None = None) -> Prepared:
     """Check `spec`; raises BadInput or Unavailable with what is wrong. The corpus must be indexed.
 
-    `found` are its questions where they were read before; `folder` is where the corpus' documents are. An
-    audit does not ask the questions on which a threshold of its routes was chosen.
+    `found` are its questions where they were read before. An audit does not ask the questions on which a
+    threshold of its routes was chosen.
     """
     for run in spec.runs:
         own, _, file = run.partition("=")
@@ -84,7 +79,7 @@ def prepare(
     parameters = {route.name: route.settle(spec.parameters.get(route.name, {})) for route in chosen}
     baseline = summary.check_baseline(spec.baseline, names)
     corpus = engine.corpus(spec.corpus)
-    labelled, said = _questions(engine, spec, found, folder)
+    labelled, said = _questions(engine, spec, found)
     if spec.nuggets:
         check_nuggets(engine, labelled)
         if spec.audit or spec.chunkings:
@@ -304,12 +299,8 @@ def _from_files(names: Sequence[str], corpus: Corpus, drawn: LabelledSet) -> lis
     return said
 
 
-def _questions(
-    engine: Engine, spec: Spec, found: dataset.Found | None, folder: Path | None
-) -> tuple[LabelledSet, list[str]]:
-    """Return the questions that `spec` names, tied to the corpus' passages, and remarks on
-    them.
-    """
+def _questions(engine: Engine, spec: Spec, found: dataset.Found | None) -> tuple[LabelledSet, list[str]]:
+    """Return the questions that `spec` names, tied to the corpus' passages, and remarks on them."""
     corpus = engine.corpus(spec.corpus)
     if spec.labels is not None:
         from core.evaluation.labels.final import labelled_set
@@ -319,7 +310,8 @@ def _questions(
         labelled, said = labelled_set(engine.store, spec.labels, corpus, split=spec.split)
         return dataset.of_mode(labelled, spec.mode), said
     if found is None:
-        if folder is None and not spec.questions:
+        folder = None
+        if not spec.questions:
             folder = catalogue.source(spec.corpus, settings=engine.settings, known_only=True).path
         found = sets.of_spec(spec, folder)
     return sets.tie(dataset.of_mode(found, spec.mode), corpus)

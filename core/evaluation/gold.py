@@ -14,7 +14,7 @@ from core.analysis.passage_trace import PassageTrace
 from core.backends.prompting.citations import markers, sentences, unmarked
 from core.corpus import catalogue
 from core.corpus.samples import labelled_files
-from core.corpus.variants import base_of
+from core.corpus.source import base_of
 from core.domain.errors import BadInput, RouteScopeError
 from core.domain.ranked import Ranked
 from core.domain.relevance import FULL, NuggetSupport, RelevantLabel, floor, labels_of

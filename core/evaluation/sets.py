@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from core.corpus import variants
 from core.corpus.corpus import Corpus
+from core.corpus.source import base_of
 from core.corpus.table_files import QUESTIONS, databases
 from core.domain.errors import BadInput
 from core.domain.hub import parts_of
@@ -37,7 +37,7 @@ def read(
     `columns` names the columns of the questions by field. Reads no index, so that a broken file is reported
     before an index is built for it.
     """
-    corpus = variants.base_of(corpus)  # the questions of a source are those of all its chunkings
+    corpus = base_of(corpus)  # the questions of a source are those of all its chunkings
     if not questions and corpus in BUILT_IN:
         questions = sorted((PROJECT / "data").glob(BUILT_IN[corpus]))
         if not questions:

@@ -47,13 +47,14 @@ def index(folder: Path) -> Any:
 
 def chunkings(folder: Path) -> Any:
     """Build two chunkings of an index."""
-    from core.corpus import catalogue, variants
+    from core.corpus import catalogue
     from core.corpus.index import build, build_each
+    from core.corpus.source import variant_of
 
     settings = _settings(folder)
     build("docs", folder / "docs", settings=settings)
     source = catalogue.source("docs", settings=settings)
-    each = [variants.of_source(source, key) for key in ("64", "128")]
+    each = [variant_of(source, key) for key in ("64", "128")]
     return [_content(corpus) for corpus in build_each(each, settings=settings)]
 
 

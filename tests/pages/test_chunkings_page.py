@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from core.corpus import builds, catalogue, index, variants
+from core.corpus import builds, catalogue, index
+from core.corpus.source import variants_named
 from core.domain.types import Passage
 from core.evaluation import background
 from core.evaluation.chunkings import measuring, report
@@ -36,7 +37,7 @@ def shop(engine, tmp_path, monkeypatch):
         (source / name).write_text(text)
     made = indexed(engine, monkeypatch, source)
     base = catalogue.source("shop", settings=engine.settings)
-    list(index.build_each(variants.wanted(base, "100,headings"), settings=engine.settings))
+    list(index.build_each(variants_named(base, "100,headings"), settings=engine.settings))
     return made
 
 

@@ -10,7 +10,7 @@ import streamlit as st
 
 from core.corpus import catalogue
 from core.corpus.samples import labelled_files
-from core.corpus.variants import base_of
+from core.corpus.source import base_of
 from core.domain.errors import RouteScopeError
 from core.domain.types import Run
 from core.evaluation.gold import Gold, gold

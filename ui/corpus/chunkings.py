@@ -8,9 +8,17 @@ from typing import Any
 
 import streamlit as st
 
-from core.corpus import builds, catalogue, variants
+from core.corpus import builds, catalogue
 from core.corpus.catalogue import Known, token_lengths
-from core.corpus.source import Source
+from core.corpus.source import (
+    ALLOWED_KEYS,
+    Source,
+    base_of,
+    key_of,
+    other_readings,
+    variant_label,
+    variants_named,
+)
 from core.domain.errors import BadInput
 from core.domain.format import milliseconds, size
 from ui.app import corpora, say, state, workers
@@ -29,7 +37,7 @@ CHOSEN = "chunkings_new"
 def draw(name: str) -> None:
     """Draw the existing chunkings, their passage lengths, and how to make more."""
     settings = state.engine().settings
-    base = variants.base_of(name)
+    base = base_of(name)
     source = catalogue.source(base, settings=settings, known_only=True)
     known = [catalogue.describe(one, settings) for one in (base, *catalogue.indexed_variants(base, settings))]
     st.markdown(
@@ -61,7 +69,7 @@ def _table(known: list[Known]) -> None:
             "On disk": size(info.bytes) if info else "",
             "Indexing took": milliseconds(sum(info.build_ms.values())) if info else "",
             "Vectors reused": 100 * info.reused / max(1, info.passages) if info else None,
-            "Cut": variants.label(item.name, info) if info else "",
+            "Cut": variant_label(item.name, info) if info else "",
         }
         for item in known
         for info in [item.info]
@@ -80,28 +88,28 @@ def _make(source: Source, outdated: Sequence[str]) -> None:
         say.info(f"Indexing chunkings of {source.name}. Progress and Stop are in the sidebar.")
         return
     ended(job, "Indexing", "Indexing was stopped. Finished chunkings and embeddings made so far are kept.")
-    there = {variants.key_of(name) for name in catalogue.indexed_variants(source.name, settings)}
+    there = {key_of(name) for name in catalogue.indexed_variants(source.name, settings)}
     there.add(source.chunking.key)
     readings: list[str] = []
     with suppress(BadInput, OSError):  # the source is gone; the list above says so
-        readings = variants.readings(source)
+        readings = other_readings(source)
     offered = [*USUAL, *(key.replace("-", "=", 1) for key in readings if key not in there)]
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        hint, note = "Choose, or type a size such as 512/64", md(f"Allowed: {variants.ALLOWED_KEYS}.")
+        hint, note = "Choose, or type a size such as 512/64", md(f"Allowed: {ALLOWED_KEYS}.")
         given: Any = {"accept_new_options": True, "placeholder": hint, "help": note}
         keys = [key for key in offered if key not in there]
         chosen: list[str] = st.multiselect("Chunkings", keys, key=CHOSEN, **given)
         if st.button("Index", key="chunkings_make", type="primary", disabled=not chosen):
             _begin(source, ",".join(chosen))
         if outdated and st.button(f"Refresh {len(outdated)} outdated", key="chunkings_refresh"):
-            _begin(source, ",".join(str(variants.key_of(name)) for name in outdated))
+            _begin(source, ",".join(str(key_of(name)) for name in outdated))
     st.caption("Reads the source again for each. Embeddings are reused across chunkings.")
 
 
 def _begin(source: Source, given: str) -> None:
     settings = state.engine().settings
     with say.errors():
-        sources = [catalogue.source(one, settings=settings) for one in variants.wanted(source, given)]
+        sources = [catalogue.source(one, settings=settings) for one in variants_named(source, given)]
         if not sources:
             say.info(f"{source.name} is cut as {source.chunking.key} already.")
             return

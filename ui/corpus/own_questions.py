@@ -8,7 +8,7 @@ from dataclasses import replace
 import streamlit as st
 from markupsafe import Markup
 
-from core.corpus.variants import base_of
+from core.corpus.source import base_of
 from core.domain.background_job import BackgroundJob
 from core.domain.errors import RouteScopeError
 from core.evaluation import triage

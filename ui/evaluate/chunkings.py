@@ -9,7 +9,8 @@ from typing import Any
 import streamlit as st
 from markupsafe import Markup
 
-from core.corpus import catalogue, variants
+from core.corpus import catalogue
+from core.corpus.source import base_of, key_of
 from core.evaluation import background, experiment_store, finding
 from core.evaluation.chunkings import report
 from core.evaluation.experiment_store import Evaluation
@@ -123,7 +124,7 @@ def _costs(figures: Mapping[str, Any]) -> None:
 
 def _nothing(evaluation: Evaluation) -> None:
     """Draw how to measure other chunkings if only one was measured."""
-    base, engine = variants.base_of(str(evaluation.spec["corpus"])), state.engine()
+    base, engine = base_of(str(evaluation.spec["corpus"])), state.engine()
     st.info("This evaluation measured one chunking.")
     made = catalogue.indexed_variants(base, engine.settings)
     if not made:
@@ -134,7 +135,7 @@ def _nothing(evaluation: Evaluation) -> None:
     by = workers.choose("ev_workers_chunkings")
     if not st.button(f"Measure {1 + len(made)} chunkings", key="evaluate_chunkings_begin", type="primary"):
         return
-    keys = tuple(str(variants.key_of(name)) for name in made)
+    keys = tuple(str(key_of(name)) for name in made)
     with say.errors(), st.spinner("Checking the questions and the routes"):
         spec = replace(Spec.read(evaluation.spec), corpus=base, chunkings=keys, audit=())
         catalogue.source(base, settings=engine.settings, known_only=True)

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 from markupsafe import Markup
 
-from core.corpus import variants
+from core.corpus.source import key_of
 from core.domain.errors import BadInput
 from core.domain.types import Hit, Passage
 from core.evaluation.chunkings.coverage import COVERAGE, Area, Tokens, passage_by_passage, ranges
@@ -100,7 +100,7 @@ def _side_by_side(
 
 def _hits(evaluation: Evaluation, name: str, question: str, route: str) -> Sequence[Hit] | str:
     """Return the route's hits over a chunking, or why they are not known."""
-    key = variants.key_of(name)
+    key = key_of(name)
     folder = evaluation.folder / FOLDER / key if key else evaluation.folder
     try:
         run = opened(folder).run(question)

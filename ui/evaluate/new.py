@@ -13,7 +13,7 @@ import streamlit as st
 
 from core.analysis.timeline import Latency, by_route
 from core.corpus import catalogue, cautions
-from core.corpus.variants import base_of
+from core.corpus.source import base_of
 from core.domain.errors import BadInput, RouteScopeError
 from core.domain.format import milliseconds
 from core.domain.needs import Need

@@ -11,7 +11,7 @@ from typing import Any
 import streamlit as st
 
 from core.corpus.catalogue import current_fingerprint
-from core.corpus.variants import base_of
+from core.corpus.source import base_of
 from core.domain.errors import RouteScopeError
 from core.evaluation.dataset import Question
 from core.evaluation.first_start import EXAMPLE

@@ -32,7 +32,7 @@ from core.evaluation.templating import render
 from core.routes.registry import pick
 
 
-def prepare(engine: Engine, spec: Spec, found: Found | None = None, folder: Path | None = None) -> Prepared:
+def prepare(engine: Engine, spec: Spec, found: Found | None = None) -> Prepared:
     """Check `spec` and complete it: the baselines, its routes, and those it audits, which are all loops that
     can run here where it names none. Raises BadInput or Unavailable with what is wrong.
     """
@@ -62,7 +62,7 @@ def prepare(engine: Engine, spec: Spec, found: Found | None = None, folder: Path
     if spec.answers and by_model and Need.LLM in gaps:
         raise Unavailable(f"answers cannot be written by a model: {gaps[Need.LLM]}; give --answer-by extract")
     whole = replace(spec, routes=tuple(asked), baseline=baseline, audit=tuple(names))
-    ready = experiment.prepare(engine, whole, found, folder)
+    ready = experiment.prepare(engine, whole, found)
     drawn = ready.labelled
     if not any(drawn.labelled(q.id) or q.answers or q.answerable is False for q in drawn.questions):
         few = f"none of the {len(drawn.questions)} questions drawn"

@@ -8,10 +8,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Unpack
 
-from core.corpus import catalogue, variants
+from core.corpus import catalogue
 from core.corpus.corpus import Corpus
-from core.corpus.source import Source
-from core.corpus.variants import AT
+from core.corpus.source import AT, Source, check_varies, fits, is_reading, key_of, variant_key
 from core.domain.errors import BadInput, Unavailable
 from core.domain.machine import machine
 from core.domain.program import COMMAND
@@ -60,29 +59,29 @@ class Group:
         return sum(len(part.labelled.questions) * self.spec.repeats for part in self.parts.values())
 
 
-def prepare(engine: Engine, spec: Spec, found: Found | None = None, folder: Path | None = None) -> Group:
+def prepare(engine: Engine, spec: Spec, found: Found | None = None) -> Group:
     """Check `spec`, whose chunkings must be indexed; see core.evaluation.experiment.prepare.
 
     Raises BadInput for a set without any labelled text, and Unavailable where a route that is named cannot
     run over one of the chunkings; without names, those routes are measured that can run over all.
     """
     source = catalogue.source(spec.corpus, settings=engine.settings, known_only=True)
-    variants.check(source)
+    check_varies(source)
     if spec.runs:
         raise BadInput("replies from a file (--run) are of one corpus; measure chunkings without them")
     names = _names(source, spec.chunkings)
     routes = _routes(engine, spec, names)
     base = engine.corpus(spec.corpus)
     if spec.labels is None and found is None:
-        found = sets.of_spec(spec, folder or source.path)
+        found = sets.of_spec(spec, source.path)
     written, relevant_from, lost = _written(engine, spec, found, base)
     placed = areas(written, base, relevant_from)
     whole = replace(spec, routes=routes)
-    parts = {spec.corpus: experiment.prepare(engine, whole, found, folder or source.path)}
+    parts = {spec.corpus: experiment.prepare(engine, whole, found)}
     readings: dict[str, Areas] = {}
     for name in names[1:]:
         given, corpus, moved = found, engine.corpus(name), written
-        if variants.is_reading(name):
+        if is_reading(name):
             readings[name] = areas(written, corpus, relevant_from, original=base)
             moved = following(written, corpus)
         if isinstance(found, LabelledSet):
@@ -91,7 +90,7 @@ def prepare(engine: Engine, spec: Spec, found: Found | None = None, folder: Path
         elif moved is not written and spec.labels is None:
             given = moved
         own = replace(whole, corpus=name, chunkings=())
-        parts[name] = experiment.prepare(engine, own, given, folder or source.path)
+        parts[name] = experiment.prepare(engine, own, given)
     asked = [question.id for question in parts[spec.corpus].labelled.questions]
     placed = {id: placed[id] for id in asked if id in placed}
     if all(area.lost for some in placed.values() for area in some):
@@ -135,7 +134,7 @@ def perform(
     done, whole = 0, True
     for name in (*(name for name in group.parts if name != base), base):  # the list says finished at the end
         part = group.parts[name]
-        folder = out if out is None or name == base else out / FOLDER / str(variants.key_of(name))
+        folder = out if out is None or name == base else out / FOLDER / str(key_of(name))
         course["progress"] = lambda asked, _of, before=done: progress(before + asked, group.total)  # type: ignore[misc,no-untyped-call]
         figures, drawn, outcomes = experiment.perform(engine, part, out=folder, **course)
         done += len(drawn.questions) * group.spec.repeats
@@ -180,8 +179,8 @@ def perform(
 
 def _names(source: Source, chunkings: Sequence[str]) -> list[str]:
     """Return the corpora to measure, that of the source first. Raises BadInput if it would be alone."""
-    keys = dict.fromkeys(map(variants.key_named, chunkings))
-    names = [source.name, *(f"{source.name}{AT}{key}" for key in keys if not variants.fits(source, key))]
+    keys = dict.fromkeys(map(variant_key, chunkings))
+    names = [source.name, *(f"{source.name}{AT}{key}" for key in keys if not fits(source, key))]
     if len(names) == 1:
         make = f"{COMMAND} index {source.name} --chunkings 256,512,headings"
         raise BadInput(f"{source.name} is compared with no other chunking; make some: {make}")

@@ -11,8 +11,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from core.corpus import variants
 from core.corpus.corpus import Corpus
+from core.corpus.source import key_of, variant_label
 from core.domain.errors import BadInput
 from core.domain.text import tokens
 from core.evaluation import comparison, finding
@@ -110,8 +110,8 @@ def of_corpus(corpus: Corpus) -> dict[str, Any]:
     info = corpus.info
     lengths = [tokens(passage.text) for _, passage, _ in corpus.everything()]
     return {
-        "chunking": variants.key_of(corpus.name) or info.chunking.key,
-        "label": variants.label(corpus.name, info),
+        "chunking": key_of(corpus.name) or info.chunking.key,
+        "label": variant_label(corpus.name, info),
         "passages": info.passages,
         "tokens": fmean(lengths) if lengths else 0.0,
         "bytes": info.bytes,

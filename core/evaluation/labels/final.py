@@ -12,8 +12,8 @@ from typing import Literal
 
 from core.corpus.corpus import Corpus
 from core.corpus.markdown import name_of
+from core.corpus.source import base_of
 from core.corpus.types import Document
-from core.corpus.variants import base_of
 from core.domain.errors import BadInput
 from core.domain.relevance import is_unmatched
 from core.domain.types import Passage, Query

@@ -8,9 +8,19 @@ from contextlib import closing
 
 import pytest
 
-from core.corpus import catalogue, index, uploads, variants
+from core.corpus import catalogue, index, uploads
 from core.corpus.chunk import Chunking
-from core.corpus.source import from_path, slug
+from core.corpus.source import (
+    base_of,
+    from_path,
+    key_of,
+    other_readings,
+    slug,
+    uncut_remark,
+    variant_of,
+    variant_order,
+    variants_named,
+)
 from core.domain.errors import BadInput, Cancelled
 
 LONG = "# Returns\n\nSend it back in its box. " + "It is looked at by a person. " * 8
@@ -37,17 +47,17 @@ def folder(tmp_path):
 def build(folder, settings, given):
     base = index.build(None, folder, settings=settings)
     source = catalogue.source(base.name, settings=settings)
-    return [base, *index.build_each(variants.wanted(source, given), settings=settings)]
+    return [base, *index.build_each(variants_named(source, given), settings=settings)]
 
 
 def test_names_say_the_source_and_the_chunking():
-    assert variants.base_of("support@512-64") == "support"
-    assert variants.key_of("support@512-64") == "512-64"
-    assert (variants.base_of("support"), variants.key_of("support")) == ("support", None)
+    assert base_of("support@512-64") == "support"
+    assert key_of("support@512-64") == "512-64"
+    assert (base_of("support"), key_of("support")) == ("support", None)
     assert slug("Shop Help@headings") == "shop-help@headings"
     assert slug("me@home") == "me-home"
     names = ["b", "a@headings", "a@1024", "a", "a@256"]
-    assert sorted(names, key=variants.in_order) == ["a", "a@256", "a@1024", "a@headings", "b"]
+    assert sorted(names, key=variant_order) == ["a", "a@256", "a@1024", "a@headings", "b"]
 
 
 def test_a_folder_that_is_called_like_none_hides_no_corpus(folder, settings, model):
@@ -90,7 +100,7 @@ def test_stopped_halfway_it_goes_on_where_it_was(folder, settings, model):
     (folder / "many.txt").write_text("\n\n".join(f"Paragraph number {n} says {n}." * 3 for n in range(200)))
     base = index.build(None, folder, settings=settings)
     source = catalogue.source(base.name, settings=settings)
-    wanted = variants.wanted(source, "headings,100")
+    wanted = variants_named(source, "headings,100")
     before = len(model.embedded)
     model.stop, model.stop_after = threading.Event(), before + 70
     with pytest.raises(Cancelled):
@@ -119,18 +129,18 @@ def test_they_are_removed_one_by_one_or_with_their_source(folder, settings, mode
 
 def test_the_own_chunking_is_left_out_each_is_made_once_and_others_are_told_what_is_allowed(folder, settings):
     source = catalogue.source(folder, settings=settings)
-    wanted = [one.name for one in variants.wanted(source, "700,256,256, headings")]
+    wanted = [one.name for one in variants_named(source, "700,256,256, headings")]
     assert wanted == ["shop@256", "shop@headings"]
     for given in ("", " , ", "256,colour", "30", "512/300"):
         with pytest.raises(BadInput, match=r"headings|from 50 to|from 0 to"):
-            variants.wanted(source, given)
+            variants_named(source, given)
 
 
 def test_a_chunking_has_no_chunkings_and_keeps_its_own(folder, settings, model):
     build(folder, settings, "100")
     of = catalogue.source("shop@100", settings=settings)
     with pytest.raises(BadInput, match="itself a chunking of shop"):
-        variants.wanted(of, "256")
+        variants_named(of, "256")
     with pytest.raises(BadInput, match="the name of shop as 100"):
         catalogue.source(of, settings=settings, chunking=Chunking(300))
     with pytest.raises(BadInput, match="the name of other as 100"):
@@ -139,12 +149,12 @@ def test_a_chunking_has_no_chunkings_and_keeps_its_own(folder, settings, model):
 
 def test_readings_are_offered_for_the_kinds_of_files_there_are(folder, settings):
     source = catalogue.source(folder, settings=settings)
-    assert variants.readings(source) == []
+    assert other_readings(source) == []
     with pytest.raises(BadInput, match="no file"):
-        variants.wanted(source, "pdf=kreuzberg")
+        variants_named(source, "pdf=kreuzberg")
     (folder / "a.html").write_text("<p>Words</p>")
-    assert variants.readings(source) == ["html-all"], "it is read as html-main"
-    (one,) = variants.wanted(source, "html=all, html-main")
+    assert other_readings(source) == ["html-all"], "it is read as html-main"
+    (one,) = variants_named(source, "html=all, html-main")
     assert (one.name, one.reading.html, one.chunking) == ("shop@html-all", "all", source.chunking)
     with pytest.raises(BadInput, match="the name of shop as html-all"):
         catalogue.source(source, settings=settings, name="shop@html-all")
@@ -154,7 +164,7 @@ def test_a_database_has_no_chunkings(tmp_path, settings):
     with closing(sqlite3.connect(tmp_path / "shop.sqlite")) as db:
         db.execute("CREATE TABLE orders (id INTEGER, note TEXT)")
     with pytest.raises(BadInput, match="is a database: its rows are not cut"):
-        variants.wanted(catalogue.source(tmp_path / "shop.sqlite", settings=settings), "256")
+        variants_named(catalogue.source(tmp_path / "shop.sqlite", settings=settings), "256")
 
 
 @pytest.mark.parametrize("files", [{"a.txt": "One line."}, {f"{n}.txt": "The same." for n in range(10)}])
@@ -165,7 +175,7 @@ def test_documents_that_cannot_be_cut_are_told(files, tmp_path, settings, model)
         (root / name).write_text(text)
     _, small = build(root, settings, "256")
     assert small.size == len(files)
-    assert "no document is long enough to be cut" in (variants.remark(small.info) or "")
+    assert "no document is long enough to be cut" in (uncut_remark(small.info) or "")
 
 
 def test_rows_are_documents_that_a_chunking_may_cut(tmp_path, settings, model):
@@ -175,7 +185,7 @@ def test_rows_are_documents_that_a_chunking_may_cut(tmp_path, settings, model):
     whole, cut = build(tmp_path / "beir", settings, "100")
     assert (whole.info.chunking, whole.size) == (Chunking(0), 3)
     assert cut.size > 3
-    assert [variants.remark(one.info) for one in (whole, cut)] == [None, None]
+    assert [uncut_remark(one.info) for one in (whole, cut)] == [None, None]
 
 
 def test_an_uploaded_corpus_keeps_its_files_when_a_chunking_goes(settings, model, tmp_path):
@@ -183,7 +193,7 @@ def test_an_uploaded_corpus_keeps_its_files_when_a_chunking_goes(settings, model
     home.mkdir(parents=True)
     (home / "a.md").write_text(TEXTS["returns.md"])
     base = index.build("mine", home, settings=settings)
-    small = variants.of_source(catalogue.source("mine", settings=settings), "100")
+    small = variant_of(catalogue.source("mine", settings=settings), "100")
     list(index.build_each([small], settings=settings))
     index.remove("mine@100", settings=settings)
     assert (home / "a.md").is_file()

@@ -11,7 +11,8 @@ import pytest
 
 from core import api
 from core.backends import embedder as embedders
-from core.corpus import catalogue, index, variants
+from core.corpus import catalogue, index
+from core.corpus.source import variants_named
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput, Unavailable
 from core.domain.settings import Settings
@@ -78,7 +79,7 @@ def questions(tmp_path):
 def built(engine, folder, given="100,headings"):
     index.build(None, folder, settings=engine.settings)
     source = catalogue.source("shop", settings=engine.settings)
-    list(index.build_each(variants.wanted(source, given), settings=engine.settings))
+    list(index.build_each(variants_named(source, given), settings=engine.settings))
 
 
 def text_of(engine, document):
