@@ -16,7 +16,7 @@ from core.domain.rank_changes import ranks
 from core.domain.text import searchable
 from core.domain.types import Run
 
-Kind = Literal["question", "text", "imagined", "passage"]
+Kind = Literal["question", "text", "imagined", "stored", "passage"]
 BATCH = 16  # passages embedded between two reports of progress
 
 
@@ -141,26 +141,3 @@ def nearest_on(at: int, among: Sequence[int], xy: Matrix) -> int | None:
     """Return the member of `among` nearest to `at` on the map, or None if there is no other."""
     others = [one for one in among if one != at]
     return min(others, key=lambda one: float(np.linalg.norm(xy[at] - xy[one])), default=None)
-
-
-@dataclass(frozen=True, slots=True)
-class Nearness:
-    """Cosines of a text that stands in for the question: of the passage with the question, `question`, and
-    with the text, `own`; of the text with the question, `drift`.
-    """
-
-    question: float
-    own: float
-    drift: float
-
-    @property
-    def nearer(self) -> bool:
-        """Return whether the text is nearer to the passage than the question is, which is the purpose of
-        searching with it.
-        """
-        return self.own > self.question
-
-
-def nearness(question: Vector, text: Vector, passage: Vector) -> Nearness:
-    """Return the three cosines of three vectors."""
-    return Nearness(cosine(question, passage), cosine(text, passage), cosine(text, question))

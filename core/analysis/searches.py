@@ -153,17 +153,10 @@ def changed(run: Run, result: RouteResult) -> bool:
     return any(one.text != run.query.text for one in searches(result))
 
 
-def searched_keys(result: RouteResult) -> bool:
-    """Return whether the route searched texts that stand for passages."""
-    return any(isinstance(span.output, Search) and span.output.keys for span in result.spans)
-
-
-def standing_for(result: RouteResult, id: str) -> list[tuple[Span, str]]:
-    """Return the texts an index holds instead of a passage and that found it, each with the step that
-    searched.
-    """
-    keyed = ((span, span.output.keys.get(id)) for span in result.spans if isinstance(span.output, Search))
-    return [(span, key) for span, key in keyed if key]
+def standing_for(result: RouteResult, id: str) -> list[str]:
+    """Return the texts an index holds instead of a passage and that found it."""
+    keyed = (span.output.keys.get(id) for span in result.spans if isinstance(span.output, Search))
+    return [key for key in keyed if key]
 
 
 def outcome(run: Run, gold: Mapping[str, int], depth: int) -> SearchOutcome:

@@ -86,21 +86,18 @@ def test_choices_are_in_the_address_and_an_address_reopens_them(visit, stored):
     app = visit("latency.py", run="good")
     app.segmented_control(key="latency_show").set_value("retrieval").run()
     app.segmented_control(key="latency_calls").set_value("yes").run()
-    app.selectbox(key="latency_zoom").set_value("100").run()
-    chosen = {"show": "retrieval", "calls": "yes", "zoom": "100"}
+    chosen = {"show": "retrieval", "calls": "yes"}
     assert {name: address(app, name) for name in chosen} == chosen
     again = visit("latency.py", run="good", tab="This run", **chosen)
     assert again.segmented_control(key="latency_show").value == "retrieval"
     assert again.segmented_control(key="latency_calls").value == "yes"
-    assert again.selectbox(key="latency_zoom").value == "100"
     assert "rewrite as a standalone question" not in again.get("plotly_chart")[0].proto.spec
 
 
 def test_what_the_address_cannot_mean_is_as_ever(visit, stored):
-    names = ("tab", "show", "calls", "zoom", "route", "scope", "by", "times", "answers")
+    names = ("tab", "show", "calls", "route", "scope", "by", "times", "answers")
     app = visit("latency.py", run="good", **dict.fromkeys(names, "<b>nonsense"))
     assert app.segmented_control(key="latency_show").value == "all"
-    assert app.selectbox(key="latency_zoom").value == ""
 
 
 def test_where_the_time_goes_is_the_runs_own(open_tab, stored):

@@ -74,7 +74,6 @@ def test_a_link_reopens_exactly_this_view(visit, stored):
         "density": "L",
         "tab": "Overlap",
         "overlap": "rbo",
-        "p": "0.98",
     }
     app = visit(run="good", passage=id, **view)
     assert not app.exception

@@ -11,7 +11,7 @@ from core.domain.errors import Unavailable
 from core.domain.outputs import Search
 from core.domain.types import Span
 from tests.pages.reading import address, html, shown
-from tests.runs import HOSTILE, IMAGINED, STANDALONE, VARIANTS, passages, ranking
+from tests.runs import HOSTILE, STANDALONE, VARIANTS, passages, ranking
 
 PAGE = "steps.py?view=Transform"
 
@@ -54,7 +54,7 @@ def look(visit):
 
 
 def test_every_tab_opens_on_any_run(look, stored):
-    for tab in ("Texts", "Proxies", "Map"):
+    for tab in ("Texts", "Map"):
         assert (address(look("bad", tab=tab), "tab") or "Texts") == tab
 
 
@@ -73,9 +73,6 @@ def test_a_run_without_rewriting_says_so(look, engine, stored):
     engine.store.save(plain)
     app = look("plain")
     assert "All 4 routes with a result searched with the question as written." in shown(app)
-    app.session_state["transform_tab"] = "Proxies"
-    app.run()
-    assert "used a hypothetical passage" in shown(app)
     assert "Tree" not in [tab.label for tab in app.tabs]
 
 
@@ -134,33 +131,6 @@ def test_the_tree_shows_what_each_text_brought(look, engine, stored):
     assert "of its first 10 in the final top 10" in page
 
 
-def test_imagined_passages_stand_beside_the_labelled_one(look, stored, engine, labels):
-    run = stored["good"]
-    gold = run.results[0].hits[2].passage
-    labels[gold.id] = 3
-    app = look("good", tab="Proxies")
-    page = html(app)
-    embed = engine.embedder("hash").embed_query
-    searched = f"{gold.title} {gold.text}"
-    question, text, passage = embed(run.query.text), embed(IMAGINED), embed(searched)
-    for figure in (cosine(question, passage), cosine(text, passage), cosine(text, question)):
-        assert f"{figure:.3f}" in page
-    nearer = cosine(text, passage) > cosine(question, passage)
-    assert f"{int(nearer)} of 1 hypothetical passages are nearer to" in page
-    assert ("Nearer to" if nearer else "Farther from") in page
-    assert "<mark>" in page
-    assert "has changed since the run" in page
-
-
-def test_without_labels_the_nearest_passage_is_taken_and_a_choice_goes_first(look, stored):
-    app = look("good", tab="Proxies")
-    assert "the nearest passage found" in html(app)
-    other = stored["good"].results[0].hits[7].passage
-    app = look("good", tab="Proxies", passage=other.id)
-    assert other.text[-40:] in html(app).replace("</mark>", "").replace("<mark>", "")
-    assert "the nearest passage found" not in html(app)
-
-
 def test_the_map_is_honest_and_its_table_true(look, stored, engine):
     run = stored["good"]
     chosen = run.results[0].hits[0].passage
@@ -177,11 +147,20 @@ def test_the_map_is_honest_and_its_table_true(look, stored, engine):
     assert row["Routes"].item() == "Rewrite + hybrid"
 
 
+def test_a_text_of_the_index_that_found_the_chosen_passage_is_on_the_map(look, engine, stored):
+    run = stored["good"]
+    chosen, first = run.results[0].hits[0].passage, run.results[0]
+    keyed = replace(first.spans[0], output=Search(("q",), keys={chosen.id: "Who sends it back?"}))
+    engine.store.save(replace(run, id="keyed", results=(replace(first, spans=(keyed,)), *run.results[1:])))
+    table = look("keyed", tab="Map", passage=chosen.id).dataframe[0].value
+    assert table[table["Text"] == "Who sends it back?"]["Kind"].tolist() == [
+        "text in the index for the passage"
+    ]
+
+
 def test_a_second_look_embeds_nothing(look, stored, engine):
     app = look("good", tab="Map")
     before = len(engine.embedder("hash").calls)
-    app.run()
-    app.session_state["transform_tab"] = "Proxies"
     app.run()
     assert len(engine.embedder("hash").calls) == before
 
@@ -192,7 +171,6 @@ def test_without_an_embedder_it_says_so(look, engine, stored, monkeypatch):
 
     monkeypatch.setattr(engine, "embedder", none)
     engine.store.save(replace(stored["good"], id="fresh"))
-    for tab in ("Proxies", "Map"):
-        app = look("fresh", tab=tab)
-        assert "Similarities need the embedder" in shown(app)
-        assert ": no model" in shown(app)
+    app = look("fresh", tab="Map")
+    assert "Similarities need the embedder" in shown(app)
+    assert ": no model" in shown(app)

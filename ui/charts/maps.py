@@ -15,6 +15,7 @@ LOOK: Mapping[Kind, tuple[str, str, str, int]] = {
     "passage": ("passage", "circle", "#0072B2", 8),
     "imagined": ("hypothetical passage", "square", "#CC79A7", 11),
     "text": ("query variant", "diamond", "#E69F00", 11),
+    "stored": ("text in the index for the passage", "cross", "#009E73", 11),
     "question": ("question", "star", "", 17),
 }
 ON_DARK = {"#0072B2": "#56B4E9"}  # the darker blue would be hard to see

@@ -16,7 +16,6 @@ ROW = 26  # pixels
 CALLS_HEIGHT = 14  # pixels that a row grows by if it shows the calls below its steps
 LANES = 4  # concurrent steps drawn one below another
 LABEL_SHARE = 0.06  # share of the width that a bar needs to have room for its label
-ZOOMS = (10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10_000.0, 30_000.0, 100_000.0, 300_000.0)  # ms
 
 
 class Bar(NamedTuple):
@@ -85,18 +84,15 @@ def bars(result: RouteResult, *, retrieval_only: bool = False, calls: bool = Fal
     return drawn
 
 
-def waterfall(
-    run: Run, *, retrieval_only: bool = False, calls: bool = False, until: float | None = None
-) -> Figure:
+def waterfall(run: Run, *, retrieval_only: bool = False, calls: bool = False) -> Figure:
     """Draw a row for each route, fastest first and failed routes last, each on its own clock.
 
     Hatched: another route of the run did the work. Dotted: from the cache or a recording, at its original
     time. Red outline: the step failed. If a route ran steps concurrently, its critical path is outlined and
-    other steps are faint. `until` shows only the first milliseconds, up to that time.
+    other steps are faint.
     """
     rows = by_time(run, retrieval_only=retrieval_only, calls=calls)
-    longest = max((end for _, _, end in rows), default=0.0) or 1.0
-    width = longest if until is None else min(until, longest)
+    width = max((end for _, _, end in rows), default=0.0) or 1.0
     unit, suffix = (1000, " s") if width >= 2000 else (1, " ms")
     names = [words(result.title, 28) for result, _, _ in rows]
     marks = ["" if result.status == "ok" else " ✕" for result, _, _ in rows]
@@ -108,38 +104,37 @@ def waterfall(
         uniformtext={"minsize": 9, "mode": "hide"},
     )
     drawn = [(n, bar) for n, (_, some, _) in enumerate(rows) for bar in some]
-    drawn = [(n, bar) for n, bar in drawn if bar.start < width or not bar.start]
     seen = [bar for _, bar in drawn]
     for kind, (label, colour) in KINDS.items():
-        chosen = [(row, bar, min(bar.end, width)) for row, bar in drawn if bar.span.kind == kind]
+        chosen = [(row, bar) for row, bar in drawn if bar.span.kind == kind]
         if not chosen:
             continue
         outlines = [
             (ERROR, 2.5) if b.span.error else (ink(), 1.5) if b.forked and b.critical else (colour, 0.5)
-            for _, b, _ in chosen
+            for _, b in chosen
         ]
         figure.add_bar(
             orientation="h",
             legendgroup=kind,
             showlegend=False,
-            y=[row for row, _, _ in chosen],
-            offset=[0.65 * bar.low - 0.325 for _, bar, _ in chosen],
-            width=[0.65 * (bar.high - bar.low) for _, bar, _ in chosen],
-            x=[(end - bar.start) / unit for _, bar, end in chosen],
-            base=[bar.start / unit for _, bar, _ in chosen],
-            text=[bar.text if end - bar.start >= LABEL_SHARE * width else "" for _, bar, end in chosen],
+            y=[row for row, _ in chosen],
+            offset=[0.65 * bar.low - 0.325 for _, bar in chosen],
+            width=[0.65 * (bar.high - bar.low) for _, bar in chosen],
+            x=[(bar.end - bar.start) / unit for _, bar in chosen],
+            base=[bar.start / unit for _, bar in chosen],
+            text=[bar.text if bar.end - bar.start >= LABEL_SHARE * width else "" for _, bar in chosen],
             textposition="inside",
             insidetextanchor="middle",
             textangle=0,
             marker={
                 "color": colour,
-                "opacity": [1.0 if bar.critical else 0.4 for _, bar, _ in chosen],
-                "pattern": _hatched([bar.pattern for _, bar, _ in chosen]),
+                "opacity": [1.0 if bar.critical else 0.4 for _, bar in chosen],
+                "pattern": _hatched([bar.pattern for _, bar in chosen]),
                 "line": {"color": [one for one, _ in outlines], "width": [wide for _, wide in outlines]},
             },
             customdata=[
                 [names[row], words(bar.span.name, 60), milliseconds(bar.span.ms), bar.note]
-                for row, bar, _ in chosen
+                for row, bar in chosen
             ],
             hovertemplate=(
                 "%{customdata[0]}: <b>%{customdata[1]}</b><br>%{customdata[2]}%{customdata[3]}<extra></extra>"
@@ -149,8 +144,8 @@ def waterfall(
         _legend(figure, label, legendgroup=kind, marker={"color": colour})
     add_bar_ends(
         figure,
-        [min(end, width) / unit for _, _, end in rows],
-        [f" {'… ' if end > width else ''}{milliseconds(end)}" for _, _, end in rows],
+        [end / unit for _, _, end in rows],
+        [f" {milliseconds(end)}" for _, _, end in rows],
     )
     for label, look, occurs in (
         ("shared with another route", {"pattern": _hatched("/")}, any(bar.pattern == "/" for bar in seen)),
@@ -183,12 +178,6 @@ def by_time(
             last = max((bar.end for bar in drawn), default=0.0)
             rows.append((result, drawn, last if retrieval_only else max(last, ended(result))))
     return sorted(rows, key=lambda row: (row[0].status != "ok", row[2]))
-
-
-def zooms(run: Run) -> list[float]:
-    """Return the zooms in ms: round numbers below the slowest route's time."""
-    longest = max((ended(result) for result in run.results if result.spans), default=0.0)
-    return [ms for ms in ZOOMS if ms < longest]
 
 
 def _lanes(steps: Sequence[Span]) -> dict[int, int]:

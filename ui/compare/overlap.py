@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 from markupsafe import Markup
 
-from core.analysis.rank_overlap import PERSISTENCE, Overlap, alone, overlap, weight
+from core.analysis.rank_overlap import PERSISTENCE, Measure, Overlap, alone, overlap
 from core.domain.types import Run
 from ui.app import say
 from ui.app.choice import choice
@@ -15,7 +15,7 @@ from ui.app.names import title_of
 from ui.app.routes import title
 from ui.components.grid import View
 
-MEASURES = {"jaccard": "Same passages (Jaccard)", "rbo": "Same order (RBO)"}
+MEASURES: dict[Measure, str] = {"jaccard": "Same passages (Jaccard)", "rbo": "Same order (RBO)"}
 MAX_NAMED = 3  # passages that are named of those only one route found
 CROWDED = 18  # routes from which cells hold the value without its leading "0."
 
@@ -25,16 +25,12 @@ def draw(run: Run, view: View) -> None:
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         label, note = "Similarity measure", term("RBO")
         measure = choice("overlap", "overlap", label, MEASURES, segmented=True, help=note)
-        p = 0.9
-        if by_rank := measure == "rbo":
-            note = "Values near 1 give lower ranks more weight"
-            p = choice("p", "persistence", "Persistence p", PERSISTENCE, usual=0.9, segmented=True, help=note)
-    found = overlap(run, "rbo" if by_rank else "jaccard", depth=view.depth, p=p)
+    found = overlap(run, measure, depth=view.depth)
     finding = describe_overlap(found)
     st.markdown(md(finding))
     meaning = f"Passages in both top {view.depth} lists, divided by passages in either."
-    if by_rank:
-        meaning = f"Rank-biased overlap with p = {p:g}: the first 10 ranks carry {weight(10, p):.0%} of it."
+    if measure == "rbo":
+        meaning = f"Rank-biased overlap with p = {PERSISTENCE:g}: the first 10 ranks carry 86% of it."
     say.caption(f"{meaning} A stronger colour means more similar rankings.")
     show(tag("div", triangle(found, finding), _only(run, view.depth), css="rs"))
 

@@ -18,8 +18,9 @@ from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
 from core.domain.types import Run
 from core.engine.job import Job
-from core.engine.request import FILTERS, Request, texts
+from core.engine.request import FILTERS, again, texts
 from core.evaluation.labels import run_labels
+from core.routes.registry import routes
 from ui.app import address, link, opening, redraw, say, scripts, state
 from ui.app.markup import EMPTY, md, show, tag
 from ui.app.picked import PASSAGE
@@ -145,19 +146,9 @@ def _troubles(run: Run, failed: int) -> bool:
 
 def _again(run: Run) -> None:
     """Ask the run's question once more: good replies are remembered, failed calls are made again."""
-    answered = tuple(one.route for one in run.results if one.answer_status != "not asked")
-    parameters = {one.route: dict(one.parameters) for one in run.results}
-    asked = Request(
-        run.query,
-        run.corpus,
-        tuple(parameters),
-        parameters,
-        "selected" if answered else "none",
-        answered,
-        style=state.answer_style(),
-    )
+    request, _ = again(run, routes())
     with say.errors():
-        link.show(state.start(asked).id)
+        link.show(state.start(replace(request, style=state.answer_style(), mode=None)).id)
         st.rerun()
 
 

@@ -20,7 +20,7 @@ from ui.app.markup import cut, fragment, show, tag
 from ui.app.plot import plot
 from ui.charts import style
 from ui.charts.style import KINDS, Figure
-from ui.charts.waterfall import waterfall, without_model, zooms
+from ui.charts.waterfall import waterfall, without_model
 from ui.components.grid import STATUS
 from ui.latency.time_breakdown import STEP_OPTIONS, sentences, share_of, switch
 
@@ -52,12 +52,9 @@ def draw(run: Run) -> None:
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         only = switch("Steps", *STEP_OPTIONS) == "retrieval"
         calls = switch("Inside steps", "calls", {"no": "Hidden", "yes": "Shown below"})
-        offered = {"": "Full time"} | {f"{ms:g}": f"The first {milliseconds(ms)}" for ms in zooms(run)}
-        note = "You can also drag over the chart to zoom; double-click to reset"
-        until = choice("zoom", "latency_zoom", "Zoom", offered, width=170, help=note)
     if only and (retrieval := without_model(run)):
         show(tag("div", retrieval, css="rs"))
-    given = {"retrieval_only": only, "calls": calls == "yes", "until": float(until) if until else None}
+    given = {"retrieval_only": only, "calls": calls == "yes"}
     known = tuple((one.route, one.status, one.wall_ms, len(one.spans)) for one in run.results)
     figure = _figure((run.id, run.created, known, style.is_dark()), run, **given)
     st.session_state[DRAWN] = run.id, [*said, ALONE], figure, "waterfall", " ".join(said)

@@ -7,18 +7,17 @@ from dataclasses import replace
 
 import streamlit as st
 
-from core.analysis.embedding_map import Plane, cosine, nearest, nearest_on, points
+from core.analysis.embedding_map import Plane, Point, cosine, nearest, nearest_on, points
+from core.analysis.searches import standing_for
 from core.domain.format import number
 from core.domain.types import Run
 from ui.app import picked
 from ui.app.markup import cut, md
 from ui.app.names import title_of
 from ui.app.plot import pick_point
-from ui.charts.maps import describe_map, query_map
+from ui.charts.maps import LOOK, describe_map, query_map
 from ui.components import tables
 from ui.transform.vectors import Space, placed, space
-
-KINDS = {"question": "question", "text": "query variant", "imagined": "hypothetical passage"}
 
 
 def draw(run: Run, gold: Mapping[str, int], depth: int) -> None:
@@ -28,6 +27,8 @@ def draw(run: Run, gold: Mapping[str, int], depth: int) -> None:
         replace(one, label=title_of(run, one.key)) if one.kind == "passage" else one
         for one in points(run, gold, depth)
     ]
+    stored = {text: one.title for one in run.results for text in standing_for(one, chosen or "")}
+    found += [Point(text, "stored", text, (title,)) for text, title in stored.items()]
     known = space(run, found)
     if known is None:
         return
@@ -79,7 +80,7 @@ def _cosines(known: Space, chosen: str | None) -> None:
             {
                 "Cosine": round(value, 4),
                 "Text": cut(one.key, 200),
-                "Kind": KINDS[one.kind],
+                "Kind": LOOK[one.kind][0],
                 "Routes": ", ".join(one.routes),
             }
             for value, one in sorted(near, key=lambda pair: -pair[0])

@@ -1,4 +1,4 @@
-"""Rewrites of the question: a summary, then rewrites, tree, hypothetical passages and the map."""
+"""Rewrites of the question: a summary, then rewrites, tree and the map."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ui.app.names import title_of
 from ui.app.tabs import tabs
 from ui.components.gold import gold_grades
 from ui.components.rewrites import texts
-from ui.transform import embedding_map, proxies
+from ui.transform import embedding_map
 
 DEPTH = 10
 TAB = "transform_tab"
@@ -37,7 +37,6 @@ def draw(run: Run) -> None:
     views: dict[str, Callable[[], None]] = {
         "Texts": lambda: show(texts(run, DEPTH, gold)),
         **({"Tree": lambda: show(drawn(run, grown, gold, DEPTH))} if grown else {}),
-        "Proxies": lambda: proxies.draw(run, gold, DEPTH),
         "Map": lambda: embedding_map.draw(run, gold, DEPTH),
     }
     tabs(views, TAB)

@@ -9,7 +9,6 @@ import streamlit as st
 
 from core.analysis.embedding_map import Plane, Point, embed, plane
 from core.backends.base import Matrix, Vector
-from core.backends.terms import Analyzer, analyzer
 from core.corpus.corpus import Corpus
 from core.domain.errors import RouteScopeError, Unavailable
 from core.domain.types import Run
@@ -21,14 +20,13 @@ from ui.app.markup import md
 class Space:
     """Points with their unit vectors, shape (n, dim), in the same order.
 
-    `note` is the origin of the passages' vectors if it is not the index; `analyzer` splits texts into terms.
+    `note` is the origin of the passages' vectors if it is not the index.
     """
 
     points: tuple[Point, ...]
     vectors: Matrix
     embedder: str
     note: str
-    analyzer: Analyzer
 
 
 def space(run: Run, points: list[Point]) -> Space | None:
@@ -49,8 +47,7 @@ def space(run: Run, points: list[Point]) -> Space | None:
     except Unavailable as error:
         say.warning(f"Similarities need the embedder {name}: {error}")
         return None
-    words = corpus.analyzer if corpus else analyzer("english")
-    return Space(tuple(points), np.stack([known[one.kind, one.key] for one in points]), name, note, words)
+    return Space(tuple(points), np.stack([known[one.kind, one.key] for one in points]), name, note)
 
 
 def _corpus(run: Run) -> tuple[Corpus | None, str]:

@@ -16,7 +16,6 @@ from core.analysis.embedding_map import (
     embed,
     nearest,
     nearest_on,
-    nearness,
     plane,
     points,
 )
@@ -50,12 +49,9 @@ def test_no_direction_is_no_map_and_two_points_have_one():
     assert np.linalg.norm(found.xy[0] - found.xy[1]) == pytest.approx(2**0.5)
 
 
-def test_nearness_and_the_nearest_by_hand():
+def test_cosines_and_the_nearest_by_hand():
     question, text, passage = np.array([1.0, 0.0]), np.array([0.6, 0.8]), np.array([0.0, 2.0])
-    near = nearness(question, text, passage)
-    assert (near.question, near.own, near.drift) == pytest.approx((0.0, 0.8, 0.6))
-    assert near.nearer
-    assert not nearness(text, question, passage).nearer
+    assert (cosine(question, passage), cosine(text, passage)) == pytest.approx((0.0, 0.8))
     assert cosine(np.zeros(2), question) == 0.0
     vectors = np.array([[1, 0, 0], [0.9, 0.1, 0.4], [0.5, 0.5, 0]], np.float32)
     assert nearest(0, [0, 1, 2], vectors) == 1

@@ -1,6 +1,5 @@
 """Overlap of rankings: against the paper's numbers, its own laws, and by hand."""
 
-import math
 import re
 from dataclasses import replace
 
@@ -9,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.analysis.rank_overlap import Overlap, alone, jaccard, overlap, rbo, similarity_order, weight
+from core.analysis.rank_overlap import Overlap, alone, jaccard, overlap, rbo, similarity_order
 from core.domain.types import Hit, Passage, Query, RouteResult, Run
 from tests.runs import make_run
 from ui.app.routes import title
@@ -36,13 +35,6 @@ def test_worked_examples_of_the_paper():
     expected = (1 - p) / p * (first + second) + ((2 - 1) / 4 + 1 / 2) * p**4
     assert rbo("ab", "cadb", p) == pytest.approx(expected, abs=1e-12)
     assert rbo("cadb", "ab", p) == pytest.approx(expected, abs=1e-12)
-
-
-def test_the_weight_of_the_first_ranks_is_the_papers():
-    assert weight(10, 0.9) == pytest.approx(0.8556, abs=5e-5)  # "86 % of the weight", section 4.2
-    assert weight(5, 0.8) == pytest.approx(0.86, abs=5e-3)
-    assert weight(50, 0.98) == pytest.approx(0.85, abs=5e-3)
-    assert weight(1, 0.9) == pytest.approx((1 - 0.9) / 0.9 * math.log(10))
 
 
 @given(RANKINGS, RANKINGS, PS)

@@ -9,7 +9,6 @@ from core.analysis.searches import (
     found_in,
     imagined,
     outcome,
-    searched_keys,
     searches,
     standing_for,
     tree,
@@ -187,10 +186,8 @@ def test_the_outcome_by_hand_tells_losses_of_the_same_search_alone():
 
 def test_texts_that_stand_for_a_passage():
     keyed = span(1, "search keys", "RETRIEVER", Search(("q",), keys={"a": "key", "b": ""}), "ab")
-    assert standing_for(route("r", "ab", keyed), "a") == [(keyed, "key")]
+    assert standing_for(route("r", "ab", keyed), "a") == ["key"]
     assert standing_for(route("r", "ab", keyed), "b") == []
-    assert searched_keys(route("r", "ab", keyed))
-    assert not searched_keys(PLAIN)
 
 
 # The tree.

@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from core.analysis.critical_path import ended
 from core.analysis.run_view import top
 from core.domain.types import RouteResult, Span
 from tests.runs import make_run
 from ui.charts.style import KINDS, ink, words
-from ui.charts.waterfall import bars, waterfall, without_model, zooms
+from ui.charts.waterfall import bars, waterfall, without_model
 
 RUN = make_run(mishaps=False)
 BAD = make_run()
@@ -117,23 +116,6 @@ def test_the_longest_step_carries_its_share():
     assert looks(waterfall(replace(RUN, results=(forked(),))))["Forked", "slow"][4] == "85%"
     assert looks(waterfall(RUN))["CRAG", "grade and decide"][4] == ">99%"
     assert looks(waterfall(RUN))["RAG-Fusion", "write query variants"][4] == ""  # hatched
-
-
-def test_zoom_cuts_bars_off_and_says_that_the_route_goes_on():
-    figure = waterfall(RUN, until=100.0)
-    found = drawn(figure)
-    assert max(start + length for _, start, length, _ in found) <= 100.0
-    assert ("RAG-Fusion", 0.0, 100.0, "write query variants") in found
-    (ends,) = [one for one in figure.data if one.type == "scatter"]
-    told = dict(zip(figure.layout.yaxis.ticktext, ends.text, strict=True))
-    assert told["BM25"] == " 1.4 ms"
-    assert told["RAG-Fusion"].startswith(" … 2.2 s")
-
-
-def test_zooms_are_shorter_than_the_slowest_route():
-    assert zooms(RUN) == [10, 30, 100, 300, 1000, 3000]
-    assert max(map(ended, RUN.results)) > 3000
-    assert zooms(replace(RUN, results=())) == []
 
 
 def test_shared_cached_and_failed_steps_are_told_apart():
