@@ -82,7 +82,7 @@ def test_a_link_reopens_exactly_this_view(visit, stored):
     assert app.session_state["density"] == "L"
     assert app.session_state["passage"] == id
     assert "Found by only one route" in html(app)
-    assert "p = 0.98" in captions(app)
+    assert "p = 0.9: the first 10 ranks carry 86%" in captions(app)
     for name, value in {**view, "passage": id, "run": "good"}.items():
         assert address(app, name) == value
     app.session_state["link_menu"] = True

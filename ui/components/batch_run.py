@@ -30,21 +30,21 @@ def batch_ran(
     opening.wait_for(corpus)
     engine, routes = state.engine(), {result.route: parameters}
     try:
-        known = batches.begun(engine, corpus, routes, models=False)
+        known = batches.begun(engine, corpus, routes)
         if known is None:
-            batches.check(engine, corpus, routes, models=False)
+            batches.check(engine, corpus, routes)
             count = _count(corpus, str(engine.settings.home))
             seconds = batches.seconds(result, count)
             label = f"Run all {count} labelled questions (about {milliseconds(1000 * seconds)})"
             if seconds > AUTOMATIC_S and not st.button(label, key=f"{key}:begin"):
                 return None
-            known = batches.survey(engine, corpus, routes, models=False)
+            known = batches.survey(engine, corpus, routes)
         elif known.done and not known.complete:
             why = f"The batch run failed: {known.error}." if known.error else "The batch run was stopped."
             say.caption(f"{why} It ran {known.finished} of {known.total} labelled questions.")
             if not st.button("Run again", key=f"{key}:again"):
                 return None
-            known = batches.survey(engine, corpus, routes, models=False)
+            known = batches.survey(engine, corpus, routes)
     except RouteScopeError as error:
         if isinstance(error, batches.Unlabelled):
             say.info(f"Corpus {corpus} has no labelled questions, so the effect cannot be measured.")

@@ -120,7 +120,7 @@ def _batch(evaluation: Evaluation, route: str) -> BatchRun | None:
     """Return the route's batch run with the evaluation's parameters, or None with a way to start it."""
     corpus = str(evaluation.spec.get("corpus") or evaluation.labelled.name)
     parameters = dict((evaluation.spec.get("parameters") or {}).get(route, {}))
-    if batches.begun(state.engine(), corpus, {route: parameters}, models=False) is None:
+    if batches.begun(state.engine(), corpus, {route: parameters}) is None:
         say.caption(
             f"The evaluation has no steps of {routes.title(route)}. You can run the route now on all labelled"
             f" questions of {corpus}, without a language model or web search. The results are not stored."

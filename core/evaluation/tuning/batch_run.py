@@ -50,14 +50,13 @@ class BatchRun(BackgroundJob):
     kept = 8  # they hold the spans of all questions
 
     def __init__(
-        self, engine: Engine, corpus: str, fingerprint: str, parameters: Parameters, models: bool, name: str
+        self, engine: Engine, corpus: str, fingerprint: str, parameters: Parameters, name: str
     ) -> None:
         self.labelled = labelled(engine, corpus)
         title, count = f"{', '.join(parameters)} over {corpus}", len(self.labelled.questions)
         super().__init__(title, count, engine.settings.home)
         self.corpus, self.fingerprint, self.parameters = corpus, fingerprint, parameters
         self.name = name  # of corpus, routes and parameters: equal for equal ones
-        self._models = models
         self.results: dict[str, dict[str, RouteResult]] = {}
         self._engine = engine
         self._passages: dict[str, Passage] = {}  # each kept once, however many lists have it
@@ -65,7 +64,7 @@ class BatchRun(BackgroundJob):
     def _do(self) -> None:
         kept, plan = self._passages, Plan(self.corpus, tuple(self.parameters), self.parameters)
         for question in self.labelled.questions:
-            request = replace(plan.request(question.query), models=self._models)
+            request = replace(plan.request(question.query), models=False)
             run = None if self._cancel.is_set() else ask(self._engine, request, self._cancel.is_set)
             if run is None or self._cancel.is_set():  # asked for while it was begun
                 break
@@ -76,36 +75,31 @@ class BatchRun(BackgroundJob):
             self.finished += 1
 
 
-def survey(engine: Engine, corpus: str, routes: Parameters, *, models: bool = True) -> BatchRun:
+def survey(engine: Engine, corpus: str, routes: Parameters) -> BatchRun:
     """Return the batch run of `routes` (name -> parameters, others at their defaults) over the labelled
     questions of `corpus`: the existing run, or a new one. A run that failed or was stopped is restarted.
-    Without `models`, routes that can do without a model or the web do not use it. Raises BadInput if the
-    corpus has no labelled questions, or a route may ask a model; Unavailable if a route cannot run. The
-    message has instructions.
+    Routes that can do without a model or the web do not use it. Raises BadInput if the corpus has no labelled
+    questions, or a route needs a model; Unavailable if a route cannot run. The message has instructions.
     """
-    check(engine, corpus, routes, models=models)
-    key, settled, fingerprint = _key(engine, corpus, routes, models)
+    check(engine, corpus, routes)
+    key, settled, fingerprint = _key(engine, corpus, routes)
     return jobs.begin(
         BatchRun,
         key,
-        lambda: BatchRun(engine, corpus, fingerprint, settled, models, key),
+        lambda: BatchRun(engine, corpus, fingerprint, settled, key),
         lambda known: not known.done or known.complete,
     )
 
 
-def begun(engine: Engine, corpus: str, routes: Parameters, *, models: bool = True) -> BatchRun | None:
+def begun(engine: Engine, corpus: str, routes: Parameters) -> BatchRun | None:
     """Return the batch run of `routes` if it was begun in this process, else None; begins none."""
-    return jobs.latest(BatchRun, _key(engine, corpus, routes, models)[0])
+    return jobs.latest(BatchRun, _key(engine, corpus, routes)[0])
 
 
-def check(engine: Engine, corpus: str, routes: Parameters, *, models: bool = True) -> None:
+def check(engine: Engine, corpus: str, routes: Parameters) -> None:
     """Check that `routes` can be run over all questions. Raises BadInput or Unavailable with the reason."""
     chosen = {route: route.settle(routes[route.name]) for route in pick(list(routes))}
-    asking = [
-        route.name
-        for route, settled in chosen.items()
-        if (route.asks(settled) if models else MODELS & {*route.needed(settled)})
-    ]
+    asking = [route.name for route, settled in chosen.items() if MODELS & {*route.needed(settled)}]
     if asking:
         raise BadInput(
             f"{', '.join(asking)} may call a language model for every question, which takes too long here; "
@@ -152,12 +146,12 @@ def counted(labelled: LabelledSet, question: str, hits: Scored) -> Scored:
     return tuple(labelled.of_passages(question, hits))
 
 
-def _key(engine: Engine, corpus: str, routes: Parameters, models: bool) -> tuple[str, Parameters, str]:
+def _key(engine: Engine, corpus: str, routes: Parameters) -> tuple[str, Parameters, str]:
     """Return the name of a batch run, its routes with all their parameters, and the corpus' fingerprint."""
     settled = {route.name: route.settle(routes[route.name]) for route in pick(list(routes))}
     fingerprint = engine.corpus(corpus).fingerprint
     named = sorted((name, dict(parameters)) for name, parameters in settled.items())
-    return json.dumps([str(engine.settings.home), corpus, fingerprint, models, named]), settled, fingerprint
+    return json.dumps([str(engine.settings.home), corpus, fingerprint, named]), settled, fingerprint
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -24,7 +24,6 @@ from core.store.files import reading
 from core.store.runs import read_result
 
 Point = tuple[Any, ...]  # one value for each parameter
-Progress = Callable[[int, int], None]  # (questions read, of how many)
 OWN = 2  # a route's own lists; one besides them is not searched at all with weight 0
 How = Literal["fusion", "decisions", "run"]
 Values = Mapping[str, Any]  # by parameter
@@ -184,7 +183,6 @@ def subject(
     evaluation: Evaluation,
     route: str,
     parameters: Sequence[str],
-    progress: Progress = lambda _done, _total: None,
     loaded: Mapping[str, RouteResult] | None = None,
 ) -> Subject:
     """Return the route with `parameters` to try. Raises BadInput for a route or parameter that is not there,
@@ -202,7 +200,7 @@ def subject(
     labelled = [id for id in evaluation.questions if evaluation.labelled.labelled(id)]
     if not labelled:
         raise BadInput(f"no question of evaluation {evaluation.name} has a relevant passage to measure with")
-    found = loaded if loaded is not None else results(evaluation, route, labelled, progress)
+    found = loaded if loaded is not None else results(evaluation, route, labelled)
     good = {id: result for id, result in found.items() if result.status == "ok"}
     if not good:
         raise BadInput(f"route {route} completed no labelled question of {evaluation.name}")
@@ -242,7 +240,6 @@ def results(
     evaluation: Evaluation,
     route: str,
     questions: Collection[str] | None = None,
-    progress: Progress = lambda _done, _total: None,
 ) -> dict[str, RouteResult]:
     """Return the route's results by question, in the evaluation's order; a question without a kept run is
     left out.
@@ -258,12 +255,10 @@ def results(
     asked = [id for id in evaluation.questions if questions is None or id in questions]
     found: dict[str, RouteResult] = {}
     with reading(path) as connection:
-        for at, id in enumerate(asked):
-            progress(at, len(asked))
+        for id in asked:
             result = read_result(connection, evaluation.run_id(id), route)
             if result is not None:
                 found[id] = result
-    progress(len(asked), len(asked))
     return found
 
 

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal
 
 from core.analysis.run_view import gradings, strippings
@@ -22,8 +21,9 @@ from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.experiment_store import RUNS, Evaluation
 from core.evaluation.labels_file import survives
 from core.evaluation.raft import quotes as quotes_of
+from core.evaluation.spec import Spec
 from core.evaluation.tuning.batch_run import MODELS
-from core.evaluation.tuning.sweep_subject import Progress, results
+from core.evaluation.tuning.sweep_subject import results
 from core.routes.declare import Route
 from core.routes.registry import routes
 
@@ -300,11 +300,11 @@ def _of_quote(text: str, quotes: Sequence[str]) -> bool:
     return whole or survives(quotes, text)
 
 
-def gathered(settings: Settings, evaluation: Evaluation, progress: Progress = lambda _, __: None) -> Found:
+def gathered(settings: Settings, evaluation: Evaluation) -> Found:
     """Return every threshold in the stored spans of an evaluation; none if it saved no runs."""
     if not (evaluation.folder / RUNS).is_file():
         return Found(())
-    every = (pair for name in evaluation.routes for pair in results(evaluation, name, None, progress).items())
+    every = (pair for name in evaluation.routes for pair in results(evaluation, name).items())
     return found(every, evaluation.labelled, quoted(settings, evaluation.spec))
 
 
@@ -318,16 +318,8 @@ def quoted(settings: Settings, spec: Mapping[str, Any]) -> Mapping[str, Sequence
         return {}
     try:
         origin = catalogue.source(str(spec["corpus"]), settings=settings, known_only=True)
-        return quotes_of(
-            sets.read(
-                origin.name,
-                origin.path,
-                split=spec.get("split") or "all",
-                questions=[Path(one) for one in spec.get("questions") or ()],
-                qrels=Path(spec["qrels"]) if spec.get("qrels") else None,
-                columns=spec.get("columns"),
-            )
-        )
+        asked = Spec.read({**spec, "corpus": origin.name, "split": spec.get("split") or "all", "mode": None})
+        return quotes_of(sets.of_spec(asked, origin.path))
     except BadInput:
         return {}  # what cuts passages into pieces then says that no quote is labelled
 

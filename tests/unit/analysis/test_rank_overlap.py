@@ -99,7 +99,7 @@ def test_like_routes_stand_side_by_side():
 
 
 def test_routes_without_hits_are_left_out_and_what_only_one_finds_is_named():
-    found = overlap(small(x="ab", y="", z="ab"), "rbo", p=0.9)
+    found = overlap(small(x="ab", y="", z="ab"), "rbo")
     assert found.routes == ("x", "z")
     assert found.empty == ("y",)
     assert found.values == pytest.approx(np.ones((2, 2)))
@@ -119,7 +119,7 @@ def test_the_order_is_a_permutation(size, random):
 
 
 def test_the_table_holds_the_lower_triangle():
-    found = overlap(make_run(mishaps=False), "rbo", p=0.9)
+    found = overlap(make_run(mishaps=False), "rbo")
     html = triangle(found, "a <finding>")
     rows = re.findall(r"<tr>(.*?)</tr>", html)[1:]
     cells = [re.findall(r'--alike:(\d+)%" title="[^"]*: ([0-9.]+)">([0-9.]+)</td>', row) for row in rows]
