@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from ui.app.tabs import tabs
-from ui.settings import edit, models, people, probes, versions
+from ui.settings import edit, health, models, people, probes
 
 tabs(
     {
-        "Health": versions.health,
+        "Health": health.draw,
         "Endpoints": probes.draw,
         "Models": models.draw,
         "Settings": edit.draw,
         "People": people.draw,
-        "Versions": versions.draw,
     },
     "settings_tab",
 )

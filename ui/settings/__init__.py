@@ -1,4 +1,4 @@
-"""Settings: every setting, the endpoints tried, models and versions.
+"""Settings: health, the endpoints tried, models and every setting.
 
 Imports core, ui.charts, ui.app and ui.components.
 """

@@ -1,28 +1,25 @@
-"""Health of this machine, and the installed versions."""
+"""Health of this machine: every check with its fix."""
 
 from __future__ import annotations
 
-import platform
 from collections import Counter
-from importlib.metadata import version
 
 import streamlit as st
 
-from core.domain import full_set, people
+from core.domain import people
 from core.domain.format import size
-from core.domain.program import REPAIR
 from core.engine import endpoints
 from core.engine.doctor import FILE, examine, of_endpoint
 from core.store.files import vacuum
-from ui.app import account, corpora, outcome, say, state
-from ui.app.markup import fragment, md, show, table, tag
+from ui.app import account, corpora, outcome, state
+from ui.app.markup import fragment, md, show
 from ui.app.routes import on_page
 
 FOUND = "checks_found"  # in this session: the findings, once they are there
 SIGNS = {"ok": ("works", ""), "warning": ("partly", "chip"), "failed": ("fails", "chip bad")}
 
 
-def health() -> None:
+def draw() -> None:
     """Draw every finding with its fix, checked again for each visitor and on request."""
     st.caption("What works here, what does not, and how to fix it. Models are tested on the tab Endpoints.")
     settings = state.engine().settings
@@ -59,17 +56,3 @@ def _free() -> outcome.Outcome:
     before, after = vacuum(state.engine().settings.home / FILE)
     st.session_state.pop(FOUND, None)
     return outcome.Outcome(f"Freed {size(before - after)}.")
-
-
-def draw() -> None:
-    """Draw the versions of the interpreter and of direct dependencies, next to the tested ones."""
-    pins, other = full_set.pins(full_set.FULL), full_set.differing(full_set.FULL)
-    rows = [("Python", platform.python_version(), "3.11 or newer")]
-    rows += [
-        (name, version(name) if other.get(name, "") is not None else "not installed", pin)
-        for name, pin in pins.items()
-    ]
-    differing = f"Versions that differ from the tested ones: {', '.join(other)}. To repair: {REPAIR}."
-    say.caption(differing if other else f"All {len(pins)} direct dependencies have the tested version.")
-    say.caption(f"{platform.platform()}, {platform.machine()}")
-    show(tag("div", table(("Package", "Installed", "Tested with"), rows), css="rs"))
