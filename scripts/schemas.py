@@ -21,7 +21,7 @@ from core.evaluation.release import snapshot
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.snapshot import Against
 from core.evaluation.spec import Spec
-from core.store.labels import GRADES, Judgement
+from core.store.labels import GRADES, PREFERENCES, Judgement
 
 FOLDER = PROJECT / "docs" / "schemas"
 Schema = dict[str, Any]
@@ -116,7 +116,7 @@ def labels() -> Schema:
     """Describe a row of `labels export --format csv`, and of what `labels import` reads."""
     one_of = {
         "source": ("", *get_args(get_type_hints(Judgement)["source"])),
-        "kind": ("", "grade", "cannot", "later"),
+        "kind": ("", "grade", "cannot", "later", *PREFERENCES),
         "grade": ("", *map(str, GRADES)),
     }
     fields = {name: Literal[one_of[name]] if name in one_of else str for name in exchange.COLUMNS}

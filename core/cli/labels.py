@@ -16,14 +16,15 @@ from core.cli.imports import open_store
 from core.corpus import catalogue
 from core.domain import settings
 from core.domain.errors import BadInput
+from core.domain.format import between
 from core.engine import engine as engines
 from core.evaluation import dataset, experiment_store
 from core.evaluation.judge import measure, source
 from core.evaluation.judge import record as records
 from core.evaluation.judge.record import JudgeRecord
-from core.evaluation.labels import desk, draw, exchange, final, pool, suggest
+from core.evaluation.labels import desk, draw, exchange, final, pool, preferences, suggest
 from core.evaluation.spec import option
-from core.evaluation.templating import say
+from core.evaluation.templating import say, sentences
 from core.routes.registry import pick
 
 
@@ -216,6 +217,28 @@ def agreement_(name: str) -> None:
     emit(document, f"{table(head, rows)}\n{counts}" if rows else none)
 
 
+@command("pairs", labels_)
+def pairs_(name: str) -> None:
+    """Show which routes people prefer, compared side by side on the Label page.
+
+    Bradley-Terry strengths and the chance of being preferred, a tie counting half, with 95% intervals.
+    """
+    found = preferences.preferences(desk.load(open_store(), name))
+    heads = ("route", "strength", "preferred", "95%")
+    routes = [
+        (one.route, amount(one.strength, 3), amount(one.preferred, 3), between(*one.ci95))
+        for one in found.routes
+    ]
+    pairs = [
+        (*(getattr(one, column) for column in COMPARED), amount(one.preferred, 3), between(*one.ci95))
+        for one in found.pairs
+    ]
+    said = sentences("labels.preferred", found, str, preferences.CLAIMS_FROM)
+    tables = [table(heads, routes), "", table((*COMPARED, *heads[2:]), pairs), ""] if pairs else []
+    emit({"set": name, **asdict(found)}, "\n".join([*tables, *said]))
+
+
+COMPARED = ("route", "other", "questions", "wins", "ties", "neither", "losses")
 LARGEST = 512 * 2**20  # bytes of a file that is read to be imported
 
 

@@ -16,9 +16,11 @@ from core.store.rows import bind, parsed, text
 from core.store.runs import keep_text
 
 MAX_SETS = 1000
-Kind = Literal["grade", "cannot", "later", "withdrawn"]
+Kind = Literal["grade", "cannot", "later", "withdrawn", "left", "right", "tie", "neither"]
 Source = Literal["person", "model", "import", "adjudication"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+# Of two routes' results, which an annotator saw side by side, and what that counts for the left one.
+PREFERENCES = {"left": 1.0, "right": 0.0, "tie": 0.5, "neither": 0.5}
 SOURCES: tuple[Source, ...] = get_args(Source)
 GRADES = {
     3: "answers the question",
@@ -56,7 +58,8 @@ class Judgement:
 
     The kind "cannot" means cannot tell, "later" deferred; "withdrawn" takes back the newest active judgement
     by the same annotator of the same passage, so that the previous one counts again. An adjudication is
-    stored next to the annotator's own judgement.
+    stored next to the annotator's own judgement. A judgement of PREFERENCES compares two routes' results;
+    its `passage` is then a JSON array of the left and the right route.
     """
 
     question: str
@@ -250,28 +253,34 @@ class LabelStore:
         numbers = []
         for one in judgements:
             self._check_question(own, one.question)
-            if self._pooled(own, one.question, one.passage) is None:
+            if one.kind not in PREFERENCES and self._pooled(own, one.question, one.passage) is None:
                 raise BadInput(
                     f"passage {short(one.passage)} was not found for question {short(one.question)} "
                     f"of label set {short(own)}; add it to the pool first"
                 )
-            said = (one.question, one.passage, one.annotator, one.source, one.kind, one.grade, one.note)
-            row = self._connection.execute(
-                "INSERT INTO judgements (label_set, question, passage, annotator, source, kind, grade, note, "
-                "created) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
-                (*map(bind, (own, *said)), one.created or now()),
-            ).fetchone()
-            numbers.append(int(row["number"]))
+            numbers.append(self._keep(own, one))
         return numbers
 
-    def take_back(self, name: str, annotator: str) -> Judgement | None:
-        """Withdraw the annotator's newest judgement that is not taken back yet; None if nothing is left."""
+    def _keep(self, name: str, one: Judgement) -> int:
+        said = (one.question, one.passage, one.annotator, one.source, one.kind, one.grade, one.note)
+        row = self._connection.execute(
+            "INSERT INTO judgements (label_set, question, passage, annotator, source, kind, grade, note, "
+            "created) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
+            (*map(bind, (name, *said)), one.created or now()),
+        ).fetchone()
+        return int(row["number"])
+
+    def take_back(self, name: str, annotator: str, *, preferences: bool = False) -> Judgement | None:
+        """Withdraw the annotator's newest judgement of a passage (with `preferences`, of two routes) that is
+        not taken back yet; None if nothing is left.
+        """
         own = self.get(name).name
         stacks = standing([one for one in self.judgements(own) if one.annotator == annotator])
         tops = [stack[-1] for stack in stacks.values() if stack]
-        last = max(tops, key=lambda one: one.number, default=None)
+        some = [one for one in tops if (one.kind in PREFERENCES) == preferences]
+        last = max(some, key=lambda one: one.number, default=None)
         if last is not None:
-            self.judge(own, [replace(last, kind="withdrawn", grade=None, note="", created="")])
+            self._keep(own, replace(last, kind="withdrawn", grade=None, note="", created=""))
         return last
 
     def run_deleted(self, run: str) -> bool:

@@ -5,6 +5,7 @@ Each change is one transaction and on the disk on return, so that two people at 
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -22,6 +23,7 @@ from core.store.labels import (
     GRADES,
     KINDS,
     MODEL,
+    PREFERENCES,
     SOURCES,
     Judgement,
     LabelSet,
@@ -56,12 +58,17 @@ class Desk:
     judgements: tuple[Judgement, ...] = ()
 
     @cached_property
-    def current(self) -> tuple[Judgement, ...]:
-        """Return the current judgements: the newest judgement per question, passage and annotator that was
-        not taken back, oldest first. Adjudications are among them, next to their annotator's own.
+    def held(self) -> tuple[Judgement, ...]:
+        """Return the newest judgement per question, passage (or two routes) and annotator that was not taken
+        back, oldest first. Adjudications are among them, next to their annotator's own.
         """
         stacks = standing(self.judgements)
         return tuple(sorted((stack[-1] for stack in stacks.values() if stack), key=lambda j: j.number))
+
+    @cached_property
+    def current(self) -> tuple[Judgement, ...]:
+        """Return the current judgements of passages, oldest first."""
+        return tuple(one for one in self.held if one.kind not in PREFERENCES)
 
     @cached_property
     def asked(self) -> dict[str, Question]:
@@ -250,14 +257,15 @@ def judge_all(store: Store, name: str, judgements: Sequence[Judgement]) -> list[
     return store.change_labels(lambda labels: labels.judge(name, checked))
 
 
-def undo(store: Store, name: str, annotator: str) -> Judgement | None:
-    """Take back what the annotator said last in this set and is not taken back yet; None if nothing is left.
+def undo(store: Store, name: str, annotator: str, *, preferences: bool = False) -> Judgement | None:
+    """Take back what the annotator said last of a passage of this set (with `preferences`, of two routes) and
+    is not taken back yet; None if nothing is left.
 
     What held before holds again. Judgements put off and "cannot tell" are taken back as grades are.
     """
     who = clean_name(annotator, "annotator")
     check_own(who)
-    return store.change_labels(lambda labels: labels.take_back(name, who))
+    return store.change_labels(lambda labels: labels.take_back(name, who, preferences=preferences))
 
 
 def version(store: Store, name: str) -> tuple[str, str, int, int, int, int, int]:
@@ -290,12 +298,25 @@ def clean(judgement: Judgement) -> Judgement:
         raise BadInput(f"grade {short(judgement.grade)}; give {', '.join(map(str, sorted(GRADES)))}")
     if judgement.kind != "grade" and judgement.grade is not None:
         raise BadInput(f"grade {short(judgement.grade)} with kind {judgement.kind!r}; only 'grade' has one")
+    if judgement.kind in PREFERENCES:
+        routes_of(judgement)
     if (judgement.source == "model") != who.startswith(MODEL):
         raise BadInput(
             f"annotator {short(who)} with source {judgement.source!r}: names of models begin with "
             f"{MODEL!r}, and no others"
         )
     return replace(judgement, annotator=who, note=clean_note(judgement.note))
+
+
+def routes_of(preference: Judgement) -> tuple[str, str]:
+    """Return the left and the right route of a preference. Raises BadInput if it does not name two."""
+    try:
+        left, right = map(str, json.loads(preference.passage))
+    except (TypeError, ValueError):
+        left = right = ""
+    if left == right:
+        raise BadInput(f'{short(preference.passage)} with kind {preference.kind!r}; give ["LEFT", "RIGHT"]')
+    return left, right
 
 
 def clean_name(name: str, what: str) -> str:

@@ -1,11 +1,7 @@
-"""A random order in which to label questions, and the chance with which each was labelled.
+"""A random order in which to label questions (see core.evaluation.labels.sampling).
 
 Questions at which labels can move the routes' difference far come early more often, as in active statistical
-inference (Zrnic & Candès 2024, arXiv 2403.03208). Each has a size s and the key s / u with u uniform in 0..1.
-If the questions of the n largest keys are labelled, each was drawn with the chance min(1, s / t), where t is
-the next largest key.
-Weights of one over the chance keep sums unbiased (Duffield, Lund & Thorup 2007, "Priority sampling for
-estimation of arbitrary subset sums"), wherever the labelling stops, unless the labels decide where.
+inference (Zrnic & Candès 2024, arXiv 2403.03208).
 """
 
 from __future__ import annotations
@@ -21,6 +17,7 @@ from core.domain.errors import BadInput
 from core.evaluation.dataset import UNDECIDED, Drawn, LabelledSet
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.route_map import rankings
+from core.evaluation.labels.sampling import chances, uniform
 from core.evaluation.labels.settled import SHOWN
 from core.store import Store
 from core.store.labels import LabelStore
@@ -58,13 +55,13 @@ def draw(store: Store, name: str, routes: Collection[str] = (), seed: int = 1) -
         raise BadInput(f"{name} has a pool of {len(chosen)} routes to compare; it takes two, and no traffic")
     if any(one.source != "model" for one in desk.current):
         raise BadInput(f"passages of {name} are judged already: draw the questions of a set before that")
-    random, fresh = np.random.default_rng(seed), []
+    fresh = []
     for question in desk.questions:
         if question.answerable is False or question.mode in UNDECIDED:
             continue
         lists = [ranked.get(question.id, {}).get(route, ()) for route in chosen]
         size = max(FLOOR, *(largest_difference(*both) for both in combinations(lists, 2)))
-        fresh.append(replace(question, drawn=Drawn(size, size / random.uniform(1e-9, 1))))
+        fresh.append(replace(question, drawn=Drawn(size, size / uniform(str(seed), name, question.id))))
 
     def work(labels: LabelStore) -> None:
         for question in fresh:
@@ -100,7 +97,8 @@ def sample(labelled: LabelledSet, asked: Collection[str]) -> DrawnSample:
         every = (*mine, *(one.id for one in known if not labelled.touched(one.id)))
         return DrawnSample(every, tuple(mine), dict.fromkeys(every, 1.0), False)
     drawn.sort(key=lambda one: -one[0].key)
-    n = next((at for at, (_, id) in enumerate(drawn) if not labelled.touched(id)), len(drawn))
-    next_key = drawn[n][0].key if n < len(drawn) else 0.0
-    weights = {id: n / len(drawn) * max(1.0, next_key / place.size) for place, id in drawn}
-    return DrawnSample(tuple(weights), tuple(weights)[:n], weights, True)
+    sizes, keys = np.array([(place.size, place.key) for place, _ in drawn]).T
+    sampled, chance = chances(sizes, keys, np.array([labelled.touched(id) for _, id in drawn]))
+    scaled = sampled.mean() / chance
+    weights = {id: float(weight) for (_, id), weight in zip(drawn, scaled, strict=True)}
+    return DrawnSample(tuple(weights), tuple(weights)[: int(sampled.sum())], weights, True)

@@ -35,7 +35,7 @@ from core.evaluation.question_folder import whole_grade
 from core.evaluation.stored import checked
 from core.store import Store
 from core.store.codec import to_bytes
-from core.store.labels import GRADES, Judgement, LabelStore, Pair, Pooled
+from core.store.labels import GRADES, PREFERENCES, Judgement, LabelStore, Pair, Pooled
 from core.store.run_annotations import MAX_NOTE
 
 _SUPPORT = TypeAdapter(dict[str, dict[str, NuggetSupport]])
@@ -130,6 +130,11 @@ def table(desk: Desk, *, unjudged: bool = False) -> bytes:
         source, kind = "person" if nugget.checked else "model", "vital" if nugget.vital else "okay"
         support = json.dumps(nugget.support)
         writer.writerow(map(shielded, (*about, nugget.by, source, kind, "", support, "")))
+    for one in desk.held:
+        if one.kind in PREFERENCES:
+            compared = (one.question, desk.asked[one.question].query.text, one.passage, *[""] * 5)
+            told = (one.annotator, one.source, one.kind, "", one.note, one.created)
+            writer.writerow(map(shielded, (*compared, *told)))
     return to_bytes(out.getvalue())
 
 
@@ -244,7 +249,7 @@ class _Import:
             said, content = _claimed(said, importer), lambda one: (one.kind, one.grade)
 
         def work(labels: LabelStore) -> Imported:
-            before = {_key(one): content(one) for one in desks.read(labels, name).current}
+            before = {_key(one): content(one) for one in desks.read(labels, name).held}
             fresh = [one for one in said if before.get(_key(one)) != content(one)]
             for id, mine in self.nuggets.items():
                 known = desks.stored_question(id, dict(labels.questions(name))[id])
@@ -298,7 +303,7 @@ def import_table(
             continue
         pool = made.desk.pool[question]
         id = _same(row["passage_id"], pool)
-        if id not in pool:
+        if id not in pool and kind not in PREFERENCES:
             made.bring(question, _passage_of(row, where))
         kind = kind or ("grade" if row["grade"].strip() else "")
         if not kind:

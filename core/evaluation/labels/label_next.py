@@ -30,7 +30,7 @@ from core.evaluation.labels.final import final
 from core.evaluation.labels.pool import DEPTH, ranks, texts_of
 from core.evaluation.labels.settled import SHOWN, contest
 from core.store.codec import dumps, to_bytes
-from core.store.labels import GRADES, Judgement, LabelSet, LabelStore, Pair, Pooled, now
+from core.store.labels import GRADES, PREFERENCES, Judgement, LabelSet, LabelStore, Pair, Pooled, now
 
 if TYPE_CHECKING:
     from core.corpus.corpus import Corpus
@@ -268,7 +268,8 @@ def seconds_a_grade(desk: Desk, annotator: str) -> float | None:
     """Return the median time between one judgement of a person and the next, pauses left out; None if there
     are too few to tell.
     """
-    times = [datetime.fromisoformat(one.created) for one in desk.judgements if one.annotator == annotator]
+    own = (one for one in desk.judgements if one.annotator == annotator and one.kind not in PREFERENCES)
+    times = [datetime.fromisoformat(one.created) for one in own]
     gaps = [(later - sooner).total_seconds() for sooner, later in pairwise(sorted(times))]
     known = [gap for gap in gaps if 0 < gap < PAUSE_S]
     return median(known) if len(known) >= ENOUGH else None

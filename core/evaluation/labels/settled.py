@@ -5,15 +5,12 @@ Missing grades are drawn at random 20 times: a passage is relevant as often as g
 like ranks are. The decision is settled if at least 19 completions leave its kind, and leave its route within
 0.01 nDCG@10 of the best.
 
-Passages of traffic (of a pool with what was shown) come in a random order that favours decisive ones: by size
-/ u, with u uniform. The graded beginning of it is then a sample with known probabilities, so that a mean over
-all of the pool follows with an interval (Duffield, Lund and Thorup 2007, "Priority sampling for estimation of
-arbitrary subset sums").
+Passages of traffic (of a pool with what was shown) come in a random order that favours decisive ones (see
+core.evaluation.labels.sampling), so that a mean over all of the pool follows with an interval.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import log2, sqrt
@@ -26,9 +23,9 @@ from core.evaluation.costs import Cost
 from core.evaluation.finding import Finding
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.final import final
+from core.evaluation.labels.sampling import chances, uniform
 from core.evaluation.statistics import ALPHA, excluded
 from core.evaluation.verdict import MIN_QUESTIONS, Kind, Option, decide
-from core.store.codec import to_bytes
 from core.store.labels import GRADES, Pair
 
 COMPLETIONS, AGREEING = 20, 19
@@ -81,7 +78,7 @@ class Contest:
             ranks = 2 ** (1 / np.where(self.discounts > 0, self.discounts, 1)) - 1
             likely = np.sqrt(((self.discounts > 0) / ranks).sum(axis=1))  # relevant, by rank
             self._sizes = self.apart * likely * self._counts[self.asked]
-            self.apart = self._sizes / np.array(list(map(_uniform, self.pairs)))
+            self.apart = self._sizes / np.array([uniform(*pair) for pair in self.pairs])
 
     def order(self) -> list[Pair]:
         """Return the passages, those first whose grade separates the routes most: by the standard deviation
@@ -97,10 +94,9 @@ class Contest:
         from scipy.special import stdtrit
 
         known, matters, total = grades >= 0, self.apart > 0, self._counts.sum()
-        limit = float(self.apart[matters & ~known].max(initial=0.0))  # the first that is not graded
-        sample = matters & known & (self.apart > limit)
+        sample, share = chances(self._sizes, self.apart, known)
+        share = share[sample]
         n, candidates = int(sample.sum()), [one for one in self.routes if one != SHOWN]
-        share = np.minimum(1.0, self._sizes[sample] / limit) if limit else np.ones(n)
         found = []
         for name in candidates if n else ():
             change = self.discounts[:, self.routes.index(name)] - self.discounts[:, self.routes.index(SHOWN)]
@@ -220,7 +216,7 @@ def second_opinions(desk: Desk, annotator: str) -> list[Pair]:
     single = (one for one in final(desk).values() if one.how == "one grade")
     of = {(one.question, one.passage) for one in single if one.of[0].annotator != annotator}
     found = contest(desk)
-    return found.turning(found.grades(_given(desk)), of, desk.set.relevant_from)
+    return found.turning(found.grades(given(desk)), of, desk.set.relevant_from)
 
 
 def settled(desk: Desk) -> bool:
@@ -228,7 +224,7 @@ def settled(desk: Desk) -> bool:
     grades are a sample.
     """
     found = contest(desk)
-    return len(found.routes) > 1 and SHOWN not in found.routes and found.settled(found.grades(_given(desk)))
+    return len(found.routes) > 1 and SHOWN not in found.routes and found.settled(found.grades(given(desk)))
 
 
 def beyond_shown(desk: Desk) -> list[Finding]:
@@ -237,14 +233,8 @@ def beyond_shown(desk: Desk) -> list[Finding]:
     """
     found = contest(desk)
     unclear = {one.pair: 0 for one in desk.current if one.kind == "cannot"}
-    return found.beyond_shown(found.grades({**unclear, **_given(desk)})) if SHOWN in found.routes else []
+    return found.beyond_shown(found.grades({**unclear, **given(desk)})) if SHOWN in found.routes else []
 
 
-def _given(desk: Desk) -> dict[Pair, int]:
+def given(desk: Desk) -> dict[Pair, int]:
     return {one: kept.grade for one, kept in final(desk).items() if kept.grade is not None}
-
-
-def _uniform(pair: Pair) -> float:
-    """Return a number above 0 and up to 1 that looks random, the same for the same passage."""
-    drawn = hashlib.sha256(to_bytes("\0".join(pair))).digest()
-    return (int.from_bytes(drawn[:6]) + 1) / 2**48

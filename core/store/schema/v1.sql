@@ -68,7 +68,8 @@ CREATE TABLE label_pool (
     title TEXT NOT NULL, text BLOB NOT NULL REFERENCES texts(hash), found TEXT NOT NULL,
     PRIMARY KEY (label_set, question, passage)) WITHOUT ROWID;
 -- rows are only added: the newest one of an annotator on a passage holds,
--- source: person, model, import or adjudication; kind: grade, cannot, later or withdrawn
+-- source: person, model, import or adjudication; kind: grade, cannot, later or withdrawn;
+-- left, right, tie or neither of two routes, whose names are then in passage as a JSON array
 CREATE TABLE judgements (
     number INTEGER PRIMARY KEY AUTOINCREMENT, label_set TEXT NOT NULL REFERENCES label_sets(name),
     question TEXT NOT NULL, passage TEXT NOT NULL, annotator TEXT NOT NULL, source TEXT NOT NULL,
