@@ -50,14 +50,10 @@ class Given:
 
 
 def measure(
-    given: Given,
-    golds: Sequence[str],
-    answerable: bool | None,
-    relevant: frozenset[str] = frozenset(),
-    nuggets: Sequence[Nugget] = (),
+    given: Given, golds: Sequence[str], answerable: bool | None, relevant: frozenset[str] = frozenset()
 ) -> Measured:
-    """Every measure of one answer; `relevant` are the ids of the passages labelled relevant, `nuggets` those
-    that a person checked.
+    """Every measure of one answer but those of nuggets; `relevant` are the ids of the passages labelled
+    relevant.
 
     None where a measure does not apply: without a gold answer, a label, or an abstention to be judged.
     """
@@ -67,7 +63,6 @@ def measure(
         found |= against_golds("" if given.abstained else given.text, golds)
     found["correct"] = right if right is None else float(right)
     found |= _cited(given, relevant)
-    found |= nugget_scores(given, nuggets)
     well = supported(given, right, answerable, relevant)
     found["supported_accuracy"] = well if well is None else float(well)
     if answerable is not None:
@@ -183,17 +178,22 @@ def answer_digest(answer: str) -> str:
     return hashlib.sha256(" ".join(unmarked(answer).split()).encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def nugget_support(nugget: Nugget, given: Given, *, people: bool | None = None) -> NuggetSupport | None:
+def nugget_support(nugget: Nugget, given: Given, *, people: bool = False) -> NuggetSupport | None:
     """Return how far an answer contains a nugget: what people assigned, the lower median if they differ, else
-    what the model did (`people`: theirs or the model's alone). An abstention contains none.
+    what the model did, unless people's alone are asked for. An abstention contains none.
     """
     if given.abstained:
         return "not_support"
     said = nugget.support.get(answer_digest(given.text), {})
     theirs = [level for level in SUPPORT for who in said if said[who] == level and not who.startswith(MODEL)]
-    model = next((level for who, level in said.items() if who.startswith(MODEL)), None)
-    person = theirs[(len(theirs) - 1) // 2] if theirs else None
-    return model if people is False or (people is None and person is None) else person
+    if theirs or people:
+        return theirs[(len(theirs) - 1) // 2] if theirs else None
+    return next(iter(said.values()), None)
+
+
+def nugget_levels(nuggets: Sequence[Nugget], given: Given) -> list[tuple[Nugget, NuggetSupport | None]]:
+    """Return each nugget with how far an answer contains it; None if nobody assigned that."""
+    return [(one, nugget_support(one, given)) for one in nuggets]
 
 
 def nugget_scores(given: Given, nuggets: Sequence[Nugget]) -> Measured:
@@ -206,15 +206,12 @@ def nugget_scores(given: Given, nuggets: Sequence[Nugget]) -> Measured:
     Source: Pradeep et al. 2025, "The Great Nugget Recall", arXiv:2504.15068; used by TREC 2025 RAG,
     arXiv:2603.09891.
     """
-    levels = [nugget_support(one, given) for one in nuggets]
-    known = [level for level in levels if level is not None]
-    if not known or len(known) < len(levels):
+    levels = [(one, level) for one, level in nugget_levels(nuggets, given) if level is not None]
+    if not levels or len(levels) < len(nuggets):
         return {}
-    vital = [level == "support" for one, level in zip(nuggets, known, strict=True) if one.vital]
-    return {
-        "vital_recall": fmean(vital) if vital else None,
-        "nugget_score": fmean(SUPPORT[level] for level in known),
-    }
+    vital = [level == "support" for one, level in levels if one.vital]
+    whole = fmean(SUPPORT[level] for _, level in levels)
+    return {"vital_recall": fmean(vital) if vital else None, "nugget_score": whole}
 
 
 METRIC = "execution_accuracy"

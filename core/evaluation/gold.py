@@ -20,7 +20,7 @@ from core.domain.ranked import Ranked
 from core.domain.relevance import FULL, NuggetSupport, RelevantLabel, floor, labels_of
 from core.domain.types import RouteResult, Run
 from core.evaluation import counting, sets
-from core.evaluation.answers import Given, against_golds, correct, nugget_support
+from core.evaluation.answers import Given, against_golds, correct, nugget_levels
 from core.evaluation.counting import Place
 from core.evaluation.dataset import OF_ANSWERS, Found, LabelledSet, Nugget, Question, Written
 from core.evaluation.labels import desk
@@ -244,7 +244,7 @@ class JudgedAnswer:
     # by label, how far it came towards this answer
     evidence: Mapping[str, Reading]
     # the checked nuggets of the question, and how far it contains each; None if nobody assigned that
-    nuggets: tuple[tuple[Nugget, NuggetSupport | None], ...] = ()
+    nuggets: Sequence[tuple[Nugget, NuggetSupport | None]] = ()
 
 
 def judge_answers(run: Run, gold: Gold, funnels: Sequence[PassageTrace]) -> list[JudgedAnswer]:
@@ -262,9 +262,7 @@ def judge_answers(run: Run, gold: Gold, funnels: Sequence[PassageTrace]) -> list
         right, how = _verdict(run, result.route, given, gold)
         evidence = {label.id: read(funnel, label) for label in wanted}
         claims = () if given.abstained else tuple(_claims(run, funnel, gold))
-        facts = tuple(
-            (one, nugget_support(one, given)) for asked in gold.questions for one in asked.checked_nuggets
-        )
+        facts = nugget_levels([one for asked in gold.questions for one in asked.checked_nuggets], given)
         found.append(
             JudgedAnswer(result.route, result.title, given.text, right, how, claims, evidence, facts)
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 from core.analysis.metrics import ANSWERS, ANSWERS_COMPARED, METRICS, Values, by_question
 from core.domain.relevance import is_unmatched
-from core.evaluation.answers import Given, Measured, measure
+from core.evaluation.answers import Given, Measured, measure, nugget_scores
 from core.evaluation.comparison import NOBODY, compared, counted
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.outcome import Outcome, Outcomes
@@ -42,20 +42,17 @@ Measures = dict[str, dict[str, Measured]]  # route -> question -> metric -> valu
 
 def measured(labelled: LabelledSet, outcomes: Outcomes, routes: Sequence[str]) -> Measures:
     """Return the measures of every answer that was given: of a route that ended well and wrote something."""
-    return {
-        route: {
-            question.id: measure(
-                Given(outcome.answer, outcome.citations, outcome.abstained, outcome.wrong),
-                question.answers,
-                question.answerable,
-                frozenset(labelled.relevant(question.id)),
-                question.checked_nuggets,
-            )
-            for question, outcome in _of(labelled, outcomes, route)
-            if outcome.status == "ok" and outcome.answer is not None
-        }
-        for route in routes
-    }
+    found: Measures = {route: {} for route in routes}
+    for route in routes:
+        for question, one in _of(labelled, outcomes, route):
+            if one.status == "ok" and one.answer is not None:
+                given = Given(one.answer, one.citations, one.abstained, one.wrong)
+                relevant = frozenset(labelled.relevant(question.id))
+                found[route][question.id] = {
+                    **measure(given, question.answers, question.answerable, relevant),
+                    **nugget_scores(given, question.checked_nuggets),
+                }
+    return found
 
 
 def blocks(

@@ -311,14 +311,14 @@ def test_the_model_is_asked_in_the_background_and_what_fails_is_counted(visit, e
     app.button(key="label_suggest_judged").click().run()
     assert suggest.under_way(engine, "one").wait(20)
     app.run()
-    assert "model:scripted suggested a grade for 2 of 2 passages" in shown(app)
+    assert "model:scripted suggested grades for 2 of 2 passages" in shown(app)
     assert "model:scripted and anna both graded 2 passages and agree on 50%" in html(app)
     assert app.button(key="label_suggest_judged").disabled
     engine.fake_llm.replies = {"grade": ModelTimedOut("no answer within 9 s")}
     app.button(key="label_suggest_all").click().run()
     assert suggest.under_way(engine, "one").wait(20)
     app.run()
-    assert "suggested a grade for 0 of 5 passages" in shown(app)
+    assert "suggested grades for 0 of 5 passages" in shown(app)
     assert "5 have none" in shown(app)
     assert "no answer within 9 s" in shown(app)
     assert set(stored(engine).annotators()) == {"anna"}

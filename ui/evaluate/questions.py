@@ -10,11 +10,9 @@ import streamlit as st
 from core.analysis.metrics import titled
 from core.domain.errors import RouteScopeError
 from core.domain.format import number
-from core.domain.relevance import NuggetSupport
 from core.evaluation import comparison, leaderboard
-from core.evaluation.answers import Given, nugget_support
+from core.evaluation.answers import Given, nugget_levels
 from core.evaluation.comparison import SAME, Disagreement, by_question
-from core.evaluation.dataset import Nugget
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.finding import count
 from core.evaluation.labels import label_next
@@ -151,7 +149,12 @@ def _detail(look: Look, row: Disagreement) -> None:
     facts = [f"{name} {value}" for name in ("mode", "split") if (value := getattr(question, name))]
     facts.append(f"{count(relevant, 'relevant passages')} labelled")
     hits = _hits(look, id, grades)
-    show(fragment("evaluate.question", question, facts, titled(look.metric), hits, _nuggets(look, id)))
+    nuggets = [
+        (title(route), nugget_levels(question.checked_nuggets, Given(one.answer, abstained=one.abstained)))
+        for route, one in evaluation.outcomes.get(id, {}).items()
+        if question.checked_nuggets and one.answer is not None
+    ]
+    show(fragment("evaluate.question", question, facts, titled(look.metric), hits, nuggets))
     open_run(evaluation, id, f"evaluate_why:{id}")
 
 
@@ -168,19 +171,6 @@ def _hits(look: Look, id: str, grades: Mapping[str, int]) -> list[tuple[Any, ...
         error = "" if one.status == "ok" else f"{one.status}: {one.error}"
         rows.append((title(route), number(scores[route]), hits, error))
     return rows
-
-
-def _nuggets(look: Look, id: str) -> list[tuple[str, list[tuple[Nugget, NuggetSupport | None]]]]:
-    """Return how far the answer of each route contains each checked nugget."""
-    facts, asked = look.evaluation.questions[id].checked_nuggets, look.evaluation.outcomes.get(id, {})
-    given = {
-        route: Given(one.answer, (), one.abstained) for route, one in asked.items() if one.answer is not None
-    }
-    return [
-        (title(route), [(fact, nugget_support(fact, one)) for fact in facts])
-        for route, one in given.items()
-        if facts
-    ]
 
 
 def _titles(evaluation: Evaluation, id: str) -> Mapping[str, str]:

@@ -37,19 +37,27 @@ def suggestions(desk: Desk, at: Pair) -> None:
         show(fragment("label.suggestions", models, GRADES))
 
 
-def ask(desk: Desk) -> None:
-    """Draw the buttons that have the language model suggest grades, the progress and the result."""
-    engine, name = state.engine(), desk.set.name
-    one = suggest.under_way(engine, name)
-    told = "{0.finished:,} of {0.total:,} passages sent to the model"
-    if follow(one, told.format, key="label_suggest_stop"):
-        return
+def suggesting(desk: Desk, what: suggest.What, of: str) -> bool:
+    """Draw the progress of suggestions for passages or questions, or their result; return whether it runs."""
+    one = suggest.under_way(state.engine(), desk.set.name, what)
+    if follow(
+        one, f"{{0.finished:,}} of {{0.total:,}} {of} sent to the model".format, key="label_suggest_stop"
+    ):
+        return True
     if one is not None:
-        result = f"{one.annotator} suggested a grade for {one.scored:,} of {one.total:,} passages."
-        if ended(one, "Suggesting grades", f"Stopped. {result}"):
+        result = f"{one.annotator} suggested {what} for {one.scored:,} of {one.total:,} {of}."
+        if ended(one, f"Suggesting {what}", f"Stopped. {result}"):
             say.caption(result)
         if one.unscored:
             say.warning(f"{one.unscored:,} have none: {cut(next(iter(one.why.values()), ''), 200)}")
+    return False
+
+
+def ask(desk: Desk) -> None:
+    """Draw the buttons that have the language model suggest grades, the progress and the result."""
+    engine, name = state.engine(), desk.set.name
+    if suggesting(desk, "grades", "passages"):
+        return
     without = suggest.missing(desk, suggest.annotator(engine))
     judged = {each.pair for each in desk.current if each.source != "model"}
     held = [pair for pair in without if pair in judged]

@@ -11,6 +11,7 @@ import streamlit as st
 
 from core.domain.errors import RouteScopeError
 from core.domain.relevance import NuggetSupport
+from core.evaluation.answers import answer_digest
 from core.evaluation.dataset import Question
 from core.evaluation.finding import count
 from core.evaluation.judge.correction import LEAST
@@ -21,8 +22,8 @@ from ui.app import account, evaluated, outcome, say, state
 from ui.app.help_mark import term
 from ui.app.markup import cut, fragment, show
 from ui.app.outcome import Outcome
-from ui.app.progress import ended, follow
 from ui.components.complaint import who as annotator
+from ui.label import model
 from ui.label.desk import attempt, forget
 
 PLACE, ASKED, EVALUATION = "label_nuggets", "label_nuggets_question", "label_nuggets_evaluation"
@@ -35,8 +36,15 @@ SAID: dict[NuggetSupport, str] = {
 
 def draw(desk: Desk) -> None:
     """Draw the nuggets of a question, what proposes them, and an answer to assign them to."""
-    if _proposing(desk):
+    if model.suggesting(desk, "nuggets", "questions"):
         return
+    if not any(question.nuggets for question in desk.questions):
+        say.caption("No nuggets yet: the facts that a good answer states. Propose some, or write them below.")
+    without = suggest.missing(desk, "", "nuggets")
+    label = f"Propose nuggets for {count(len(without), 'questions')}"
+    asked = st.button(label, key="label_nuggets_propose", **account.needs("edit", disabled=not without))
+    if asked and attempt(lambda: suggest.begin(state.engine(), desk.set.name, without, "nuggets")):
+        st.rerun()
     outcome.draw(PLACE)
     places = {one.id: f"{n}. {cut(one.query.text, 90)}" for n, one in enumerate(desk.questions, 1)}
     kinds = {one.id: f" ({len(one.checked_nuggets)} of {len(one.nuggets)} checked)" for one in desk.questions}
@@ -48,27 +56,6 @@ def draw(desk: Desk) -> None:
     _edit(desk, desk.asked[id])
     st.markdown("**Which answers contain them?**", help=term("nugget"))
     _assign(desk)
-
-
-def _proposing(desk: Desk) -> bool:
-    """Draw what proposes nuggets, and return whether it is under way."""
-    one, without = (
-        suggest.under_way(state.engine(), desk.set.name, "nuggets"),
-        suggest.missing(desk, "", "nuggets"),
-    )
-    if follow(one, "{0.finished:,} of {0.total:,} questions".format, key="label_nuggets_stop"):
-        return True
-    if one is not None and ended(one, "Proposing nuggets", f"Stopped after {one.scored:,} questions."):
-        say.caption(f"{one.annotator} proposed nuggets for {one.scored:,} of {one.total:,} questions.")
-    if one is not None and one.unscored:
-        say.warning(f"{one.unscored:,} have none: {cut(next(iter(one.why.values()), ''), 200)}")
-    if not any(question.nuggets for question in desk.questions):
-        say.caption("No nuggets yet: the facts that a good answer states. Propose some, or write them below.")
-    label = f"Propose nuggets for {count(len(without), 'questions')}"
-    asked = st.button(label, key="label_nuggets_propose", **account.needs("edit", disabled=not without))
-    if asked and attempt(lambda: suggest.begin(state.engine(), desk.set.name, without, "nuggets")):
-        st.rerun()
-    return False
 
 
 def _edit(desk: Desk, asked: Question) -> None:
@@ -122,7 +109,7 @@ def _assign(desk: Desk) -> None:
         return
     name = st.selectbox("Evaluation", names, key=EVALUATION, width=300)
     every = nuggets.pairs(desk.asked, evaluated.reopened(name).outcomes)
-    left = [pair for pair in every if annotator() not in nuggets.said_of(desk.asked, pair)]
+    left = [one for one in every if annotator() not in one.nugget.support.get(answer_digest(one.answer), {})]
     say.caption(
         f"You assigned {len(every) - len(left)} of {len(every)}, in random order: stop anywhere. From "
         f"{LEAST} on, an evaluation with nuggets can compare the model with you."
@@ -143,4 +130,4 @@ def _say(name: str, pair: NuggetPair, level: NuggetSupport | None) -> Outcome | 
     forget()
     if level is None:
         return None
-    return Outcome(f"{SAID[level]}: {cut(pair.nugget, 80)}", lambda: _say(name, pair, None))
+    return Outcome(f"{SAID[level]}: {cut(pair.nugget.text, 80)}", lambda: _say(name, pair, None))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from core.backends.prompting.prompts import ASSIGN_NUGGETS
 from core.domain.errors import BadInput, RouteScopeError, describe
 from core.domain.relevance import SUPPORT, NuggetSupport
-from core.evaluation.answers import Given, answer_digest, nugget_support
+from core.evaluation.answers import Given, nugget_support
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.judge.correction import LEAST, READABLE
 from core.evaluation.judge.measure import Judging, check_model
@@ -51,16 +51,11 @@ def judged(
     interval. The part is {} if `ended` before the last answer.
     """
     asked = [one for one in labelled.questions if one.id in outcomes and one.checked_nuggets]
-    wanted = [
-        (question, text)
-        for question in asked
-        for text in {answer_digest(one.text): one.text for one in answered(outcomes[question.id])}.values()
-    ]
+    wanted = [(question, text) for question in asked for text in answered(outcomes[question.id])]
     judging, by = Judging(engine, corpus, threading.Event()), annotator(engine)
     found: dict[str, Question] = {one.id: one for one in asked}
     pairs: list[tuple[str, int, int]] = []
     said: set[NuggetSupport] = set()
-    failed = ""
     for done, (question, text) in enumerate(wanted):
         if ended():
             return labelled, {}
@@ -69,16 +64,12 @@ def judged(
         try:
             levels = judging.ask(lambda do: (do.assign_nuggets(question.query.text, text, facts), ""))  # noqa: B023
         except RouteScopeError as error:
-            failed = describe(error)
+            judging.unscored, judging.why = len(wanted), describe(error)
             break
-        for fact, level in zip(facts, levels, strict=True) if levels else ():
+        for fact, level in zip(question.checked_nuggets, levels or (), strict=False):
             said.add(level)
-            now, digest = found[question.id], answer_digest(text)
-            given = [assigned(one, digest, by, level) if one.text == fact else one for one in now.nuggets]
-            found[question.id] = replace(now, nuggets=tuple(given))
-            own = next(one for one in given if one.text == fact)
-            person = nugget_support(own, Given(text), people=True)
-            if person is not None:
+            found[question.id] = assigned(found[question.id], fact.text, text, by, level)
+            if (person := nugget_support(fact, Given(text), people=True)) is not None:
                 pairs.append((question.id, LEVELS.index(person), LEVELS.index(level)))
     progress(len(wanted), len(wanted))
     agreed = kappa(pairs, range(len(LEVELS))) if pairs else None
@@ -93,7 +84,7 @@ def judged(
         "pairs": len(pairs),
         "kappa": agreed.value if agreed else None,
         "kappa_ci95": ends,
-        "refused": failed or _refused(judging, len(wanted), len(pairs), said, ends),
+        "refused": _refused(judging, len(wanted), len(pairs), said, ends),
     }
     if told["refused"]:
         return labelled, told

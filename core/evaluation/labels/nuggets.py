@@ -11,7 +11,7 @@ from reprlib import repr as short
 
 from core.domain.errors import BadInput
 from core.domain.relevance import SUPPORT, NuggetSupport
-from core.evaluation.answers import Given, answer_digest
+from core.evaluation.answers import answer_digest
 from core.evaluation.dataset import Nugget, Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.outcome import Outcome, Outcomes
@@ -49,66 +49,54 @@ class NuggetPair:
     """A checked nugget and an answer of an evaluation that it is to be assigned to."""
 
     question: str
-    nugget: str
+    nugget: Nugget
     answer: str
-
-    def place(self) -> str:
-        """Return its place in a random order, the same for everybody."""
-        return hashlib.sha256("\0".join((self.question, self.nugget, self.answer)).encode()).hexdigest()
 
 
 def assign(store: Store, name: str, pair: NuggetPair, who: str, level: NuggetSupport | None) -> None:
     """Store how far a person says that an answer contains a nugget; None takes it back. Raises BadInput for
-    an unknown level, or if the nugget no longer exists.
+    an unknown level or question.
     """
     desks.check_own(author := desks.clean_name(who, "annotator"))
     if level is not None and level not in SUPPORT:
         raise BadInput(f"support {short(level)}; give {', '.join(SUPPORT)}")
-    digest = answer_digest(pair.answer)
-
-    def change(now: Question) -> Question:
-        if all(one.text != pair.nugget for one in now.nuggets):
-            raise BadInput(f"question {short(pair.question)} no longer has this nugget")
-        return replace(
-            now,
-            nuggets=tuple(
-                assigned(one, digest, author, level) if one.text == pair.nugget else one
-                for one in now.nuggets
-            ),
-        )
-
-    desks.change_question(store, name, pair.question, change)
+    desks.change_question(
+        store, name, pair.question, lambda now: assigned(now, pair.nugget.text, pair.answer, author, level)
+    )
 
 
-def assigned(nugget: Nugget, digest: str, who: str, level: NuggetSupport | None) -> Nugget:
-    """Return the nugget with what a person or a model assigned to an answer, or without it for None."""
-    said = {by: one for by, one in nugget.support.get(digest, {}).items() if by != who}
-    said |= {} if level is None else {who: level}
-    return replace(nugget, support={**nugget.support, digest: said})
+def assigned(question: Question, fact: str, answer: str, who: str, level: NuggetSupport | None) -> Question:
+    """Return the question with what a person or a model assigned to an answer, or without it for None. A
+    nugget that is gone takes nothing.
+    """
+    digest, given = answer_digest(answer), {} if level is None else {who: level}
+
+    def change(one: Nugget) -> Nugget:
+        others = {by: other for by, other in one.support.get(digest, {}).items() if by != who}
+        return replace(one, support={**one.support, digest: others | given}) if one.text == fact else one
+
+    return replace(question, nuggets=tuple(map(change, question.nuggets)))
 
 
 def pairs(questions: Mapping[str, Question], outcomes: Outcomes) -> list[NuggetPair]:
     """Return every checked nugget of `questions` with every different answer that routes gave, in a random
-    order: who assigns from the front has assigned a random part, wherever it stops.
+    order, the same for everybody: who assigns from the front has assigned a random part, wherever it stops.
     """
-    found = {
-        NuggetPair(id, nugget.text, text)
+    found = [
+        NuggetPair(id, nugget, text)
         for id, by in outcomes.items()
         if id in questions
-        for text in {answer_digest(one.text): one.text for one in answered(by)}.values()
+        for text in answered(by)
         for nugget in questions[id].checked_nuggets
-    }
-    return sorted(found, key=NuggetPair.place)
-
-
-def said_of(questions: Mapping[str, Question], pair: NuggetPair) -> Mapping[str, NuggetSupport]:
-    """Return what each person assigned to a pair."""
-    mine = (one for one in questions[pair.question].nuggets if one.text == pair.nugget)
-    return next(mine).support.get(answer_digest(pair.answer), {})
-
-
-def answered(by: Mapping[str, Outcome]) -> list[Given]:
-    """Return the answers of a question's routes that are no abstentions."""
-    return [
-        Given(one.answer) for one in by.values() if one.status == "ok" and one.answer and not one.abstained
     ]
+
+    def place(one: NuggetPair) -> str:
+        return hashlib.sha256("\0".join((one.question, one.nugget.text, one.answer)).encode()).hexdigest()
+
+    return sorted(found, key=place)
+
+
+def answered(by: Mapping[str, Outcome]) -> list[str]:
+    """Return the different answers of a question's routes, abstentions left out."""
+    given = [one.answer for one in by.values() if one.status == "ok" and one.answer and not one.abstained]
+    return list({answer_digest(text): text for text in given}.values())
