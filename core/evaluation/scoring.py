@@ -12,6 +12,8 @@ from core.evaluation.comparison import NOBODY, compared, counted
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.outcome import Outcome, Outcomes
 
+ASSIGNED = 0.9  # share of a route's answers whose nuggets must be assigned
+
 
 def route_values(
     labelled: LabelledSet,
@@ -41,17 +43,23 @@ Measures = dict[str, dict[str, Measured]]  # route -> question -> metric -> valu
 
 
 def measured(labelled: LabelledSet, outcomes: Outcomes, routes: Sequence[str]) -> Measures:
-    """Return the measures of every answer that was given: of a route that ended well and wrote something."""
+    """Return the measures of every answer that was given: of a route that ended well and wrote something.
+    Those of nuggets only if nearly all of its answers to questions with nuggets have them: abstentions, which
+    always do, would else count too much.
+    """
     found: Measures = {route: {} for route in routes}
     for route in routes:
+        facts: dict[str, Measured] = {}
         for question, one in _of(labelled, outcomes, route):
             if one.status == "ok" and one.answer is not None:
                 given = Given(one.answer, one.citations, one.abstained, one.wrong)
                 relevant = frozenset(labelled.relevant(question.id))
-                found[route][question.id] = {
-                    **measure(given, question.answers, question.answerable, relevant),
-                    **nugget_scores(given, question.checked_nuggets),
-                }
+                found[route][question.id] = measure(given, question.answers, question.answerable, relevant)
+                if question.checked_nuggets:
+                    facts[question.id] = nugget_scores(given, question.checked_nuggets)
+        if sum(map(bool, facts.values())) >= ASSIGNED * len(facts):
+            for id, scores in facts.items():
+                found[route][id] |= scores
     return found
 
 
