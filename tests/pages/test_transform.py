@@ -147,6 +147,17 @@ def test_the_map_is_honest_and_its_table_true(look, stored, engine):
     assert row["Routes"].item() == "Rewrite + hybrid"
 
 
+def test_texts_stand_beside_the_labelled_passage_with_their_cosines(look, stored, engine, labels):
+    gold = stored["good"].results[0].hits[2].passage
+    labels[gold.id] = 3
+    app = look("good", tab="Map")
+    assert gold.text[-40:] in html(app)
+    table, embed = app.dataframe[0].value, engine.embedder("hash").embed_query
+    true = cosine(embed(IMAGINED), embed(f"{gold.title} {gold.text}"))
+    (value,) = table[table["Kind"] == "hypothetical passage"]["Cosine"]
+    assert value == pytest.approx(true, abs=1e-4)
+
+
 def test_a_text_of_the_index_that_found_the_chosen_passage_is_on_the_map(look, engine, stored):
     run = stored["good"]
     chosen, first = run.results[0].hits[0].passage, run.results[0]

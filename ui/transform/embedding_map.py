@@ -12,7 +12,7 @@ from core.analysis.searches import standing_for
 from core.domain.format import number
 from core.domain.types import Run
 from ui.app import picked
-from ui.app.markup import cut, md
+from ui.app.markup import cut, md, show, tag
 from ui.app.names import title_of
 from ui.app.plot import pick_point
 from ui.charts.maps import LOOK, describe_map, query_map
@@ -40,7 +40,7 @@ def draw(run: Run, gold: Mapping[str, int], depth: int) -> None:
     st.markdown(md(summary))
     figure = query_map(found, plane, gold=gold, chosen=chosen)
     pick_point(figure, f"map:{run.id}", summary, _look_at)
-    _cosines(known, chosen)
+    _cosines(run, known, chosen, gold)
 
 
 def describe_space(known: Space, plane: Plane, chosen: str | None, depth: int) -> list[str]:
@@ -66,15 +66,17 @@ def _look_at(id: str) -> None:
         st.session_state[picked.PASSAGE] = id
 
 
-def _cosines(known: Space, chosen: str | None) -> None:
-    """Draw the exact cosines of the chosen passage with each text, highest first."""
-    at = _row(known, chosen)
-    if chosen is None:
+def _cosines(run: Run, known: Space, chosen: str | None, gold: Mapping[str, int]) -> None:
+    """Draw the exact cosines of the chosen passage, or of the best labelled one, with each text beside it."""
+    labelled = [id for id, grade in gold.items() if grade > 0 and id in run.passages]
+    id = chosen or max(labelled, key=gold.__getitem__, default=None)
+    at = _row(known, id)
+    if id is None:
         st.caption("Select a passage, or click one on the map, to see its true cosine with each query.")
     elif at is None:
         st.caption("The selected passage has no label and is in no route's top, so it is not on the map.")
     else:
-        st.caption("True cosine of the selected passage with each query, which the map approximates.")
+        st.caption("True cosine of the passage at the right with each query, which the map approximates.")
         near = [(cosine(known.vectors[at], known.vectors[n]), one) for n, one in enumerate(known.points)]
         rows = [
             {
@@ -86,7 +88,12 @@ def _cosines(known: Space, chosen: str | None) -> None:
             for value, one in sorted(near, key=lambda pair: -pair[0])
             if one.kind != "passage"
         ]
-        tables.show(rows, hide_index=True, width="stretch", key="map_cosines")
+        left, right = st.columns(2)
+        with left:
+            tables.show(rows, hide_index=True, width="stretch", key="map_cosines")
+        with right:
+            passage = tag("div", run.passages[id].text, css="rs-quote", dir="auto")
+            show(tag("div", tag("b", title_of(run, id)), passage, css="rs"))
 
 
 def _row(known: Space, chosen: str | None) -> int | None:
