@@ -11,7 +11,7 @@ from core.domain.errors import Unavailable
 from core.domain.outputs import Search
 from core.domain.types import Span
 from tests.pages.reading import address, html, shown
-from tests.runs import HOSTILE, STANDALONE, VARIANTS, passages, ranking
+from tests.runs import HOSTILE, IMAGINED, STANDALONE, VARIANTS, passages, ranking
 
 PAGE = "steps.py?view=Transform"
 
