@@ -8,10 +8,10 @@ from core.domain.types import Passage, Query
 from core.evaluation import experiment_store
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels import label_next
+from core.evaluation.labels import label_next, preferences
 from core.evaluation.labels.settled import contest
 from core.store.labels import Judgement, Pooled
-from tests.pages.reading import address, shown
+from tests.pages.reading import address, html, shown
 from tests.released import evaluation, outcome
 
 
@@ -121,3 +121,30 @@ def test_it_says_when_more_grades_would_hardly_change_the_best_route(visit, engi
     assert not app.exception
     second = shown(visit("label.py", **{**opened, "minutes": "-1", "annotator": "bert"}))
     assert "No single grade of others would change the decision" in second
+
+
+def test_two_routes_are_compared_without_their_names_and_an_undo_shows_the_last_again(visit, engine):
+    clear(engine)
+    app = visit("label.py", set="clear", tab="Pairs", annotator="anna")
+    said = desks.load(engine.store, "clear")
+    (first, second, *_) = order = preferences.matchups(said, ("bm25", "dense"))
+    assert len(order) == 30
+    assert f"{said.asked[first.question].query.text}<" in html(app)
+    assert not any(name in html(app) for name in ("BM25", "Dense"))
+
+    def press(name):
+        next(one for one in app.button if one.key == f"label_pair_{name}").click().run()
+        assert not app.exception
+        return desks.load(engine.store, "clear").preferences("anna")
+
+    (kept,) = press("left")
+    assert (kept.question, kept.kind, desks.routes_of(kept)) == (first.question, "left", first.sides("anna"))
+    assert f"{said.asked[second.question].query.text}<" in html(app)
+    assert [one.kind for one in press("neither")] == ["left", "neither"]
+    assert len(press("undo")) == 1
+    assert f"{said.asked[second.question].query.text}<" in html(app)
+    for one in order[1:]:
+        left = one.sides("anna")[0] == "bm25"
+        desks.judge(engine.store, "clear", one.judged("anna", "left" if left else "right"))
+    app = visit("label.py", set="clear", tab="Pairs", annotator="anna")
+    assert "No comparison is left for these routes" in shown(app)

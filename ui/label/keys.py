@@ -23,7 +23,7 @@ OUTCOME = "label_said"  # the effect of the last key: (css class, text)
 
 def said(one: Judgement) -> str:
     """Describe a judgement."""
-    words = {"cannot": "can't tell"}.get(one.kind, one.kind)
+    words = {"cannot": "can't tell", "neither": "both are bad"}.get(one.kind, one.kind)
     if one.kind == "grade" and one.grade is not None:
         words = f"{one.grade} {SHORT[one.grade]}"
     return f"{words} (“{cut(one.note, 120)}”)" if one.note else words

@@ -10,7 +10,7 @@ import streamlit as st
 from core.evaluation.labels.desk import Desk
 from ui.app import address, opened, redraw, say
 from ui.app.tabs import tabs
-from ui.label import agreement, generated, labels, nuggets, pool, queue, sets
+from ui.label import agreement, generated, labels, nuggets, pairs, pool, queue, sets
 from ui.label.desk import held
 
 
@@ -31,6 +31,7 @@ def _views(name: str) -> None:
         desk = held(name).desk
         views: dict[str, Callable[[Desk], None]] = {
             "Label": queue.draw if any(desk.pool.values()) else pool.draw,
+            "Pairs": pairs.draw,
             "Generated questions": generated.draw,
             "Pool": pool.draw,
             "Nuggets": nuggets.draw,

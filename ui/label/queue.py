@@ -252,12 +252,7 @@ def _controls(desk: Desk) -> None:
         note = "Shows which routes found the passage. Labels are more reliable without."
         st.toggle("Show routes", key=ROUTES, persist_state="session", help=note)
         model.switch(desk)
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown("**Guidelines**")
-        with st.popover("Edit", type="tertiary", key="label_guide_edit"):
-            sets.guidelines(desk.set)
-    text = tag("div", desk.set.guidelines or "None yet.", css="rs-label-guide", dir="auto")
-    show(tag("div", text, css="rs"))
+    sets.guide(desk.set)
 
 
 def _jumped() -> None:

@@ -21,7 +21,7 @@ from core.evaluation.labels.desk import Desk
 from core.store.labels import LabelSet
 from ui.app import account, address, opening, outcome, say, state
 from ui.app.help_mark import term
-from ui.app.markup import md
+from ui.app.markup import md, show, tag
 from ui.app.outcome import Outcome
 from ui.components import question_file
 from ui.components.question_file import QuestionFile
@@ -160,6 +160,16 @@ def about(desk: Desk) -> None:
     about = "Removes the set from the list. Its judgements remain stored, and Undo restores it."
     outcome.button("Delete this set", PLACE, partial(_delete, one.name), "label_delete", help=about)
     _deleted()
+
+
+def guide(one: LabelSet) -> None:
+    """Draw the guidelines, next to what is judged by them, and their form on demand."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown("**Guidelines**")
+        with st.popover("Edit", type="tertiary", key="label_guide_edit"):
+            guidelines(one)
+    text = tag("div", one.guidelines or "None yet.", css="rs-label-guide", dir="auto")
+    show(tag("div", text, css="rs"))
 
 
 def guidelines(one: LabelSet, *, height: int = 200) -> None:

@@ -70,6 +70,10 @@ class Desk:
         """Return the current judgements of passages, oldest first."""
         return tuple(one for one in self.held if one.kind not in PREFERENCES)
 
+    def preferences(self, annotator: str) -> list[Judgement]:
+        """Return an annotator's current preferences between two routes."""
+        return [one for one in self.held if one.kind in PREFERENCES and one.annotator == annotator]
+
     @cached_property
     def asked(self) -> dict[str, Question]:
         """Return the questions by id, in order."""

@@ -106,10 +106,12 @@ class Preferences:
 
 def matchups(desk: Desk, routes: Collection[str]) -> list[Matchup]:
     """Return every two of `routes` at every question of the pool at which they show different passages, in
-    the order in which people compare them.
+    the order in which people compare them; not at questions that the documents do not answer.
     """
     found = []
     for question, ranked in rankings(desk, TOP).items():
+        if desk.asked[question].answerable is False:
+            continue
         for one, other in combinations(sorted(ranked.keys() & set(routes)), 2):
             if ranked[one] != ranked[other]:
                 size = largest_difference(ranked[one], ranked[other])
