@@ -78,7 +78,7 @@ def _side_by_side(
     placed: Mapping[str, Places],
 ) -> None:
     """Draw each chunking; `own` names the corpus by whose text its places are given."""
-    show(fragment("evaluate.question", evaluation.questions[question], [], "", []))
+    show(fragment("evaluate.question", evaluation.questions[question], [], "", [], []))
     columns = []
     for name, corpus in own.items():
         opening.wait_for(corpus)
