@@ -13,6 +13,7 @@ ORDINARY = ("ordinary", "zero or one", "mostly tied", "ceiling", "all tied", "ne
 @pytest.fixture(autouse=True)
 def _few_flips(monkeypatch):
     monkeypatch.setattr(statistics, "FLIPS", claims.FLIPS)
+    monkeypatch.setattr(claims, "shipped_before", lambda *_: 0)  # no test asks for the rule of before
 
 
 def error(share, count):
@@ -86,8 +87,8 @@ def test_three_tied_questions_ship_nothing():
 
 
 def test_two_samples_of_one_population_rarely_disagree():
-    found = claims.disagreement(60, np.random.default_rng(4))
-    assert max(found.values()) <= 0.05 + error(0.05, 60)
+    found = claims.disagreement(40, np.random.default_rng(4))
+    assert max(found.values()) <= 0.05 + error(0.05, 40)
 
 
 @pytest.mark.parametrize("auc", [0.5, 0.9])

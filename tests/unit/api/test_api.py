@@ -1,8 +1,6 @@
 """RouteScope from Python: plain arguments, records with tables, one error for each wrong argument."""
 
 import re
-import subprocess
-import sys
 import threading
 import time
 from dataclasses import replace
@@ -332,15 +330,3 @@ def test_progress_in_a_log_is_a_line_now_and_then(capsys, monkeypatch):
         capsys.readouterr().err
         == "questions: 20 of 1,000 about 980 s left\nquestions: 40 of 1,000 about 960 s left\n"
     )
-
-
-@pytest.mark.process
-def test_importing_it_brings_neither_streamlit_nor_a_model():
-    code = (
-        "import sys, core.api; print([m for m in ('streamlit', 'torch', 'pandas', 'mcp', 'plotly')"
-        " if m in sys.modules])"
-    )
-    out = subprocess.run(
-        [sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True
-    )
-    assert out.stdout.strip() == "[]"

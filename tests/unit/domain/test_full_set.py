@@ -1,7 +1,5 @@
 """The packages beyond the light set: what they are, and what is never installed unasked."""
 
-import os
-import subprocess
 import sys
 
 import pytest
@@ -85,31 +83,3 @@ def test_it_is_complete_by_its_mark_until_requirements_change(monkeypatch, tmp_p
 
 
 # Importing a name whose module is None raises ModuleNotFoundError, as if it were not installed.
-WORK = """
-import anyio, sys
-sys.modules.update(dict.fromkeys(("torch", "transformers", "sentence_transformers")))
-from core.cli import main
-from mcp import Client
-from core.api.mcp_server import server
-
-assert main(["index", "support"]) == 0
-assert main(["eval", "support", "--queries", "5", "--routes", "bm25,dense", "--out", "light"]) == 0
-assert main(["gate", "light"]) == 1  # five questions are no evidence
-
-async def ask():
-    async with Client(server()) as client:
-        asked = {"question": "How do I start a return?", "corpus": "support", "routes": ["dense"]}
-        return await client.call_tool("ask", asked)
-
-(route,) = anyio.run(ask).structured_content["routes"]
-assert route["hits"], route
-"""
-
-
-@pytest.mark.model
-@pytest.mark.process
-def test_evaluations_the_gate_and_tools_for_agents_work_without_torch(tmp_path):
-    environment = {**os.environ, "PYTHONPATH": str(PROJECT), "ROUTESCOPE_HOME": str(tmp_path)}
-    command = [sys.executable, "-c", WORK]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]

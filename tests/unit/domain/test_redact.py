@@ -110,8 +110,8 @@ def test_16_million_characters_take_a_second_and_100_megabytes(kind):
     assert time.process_time() - began < 3  # 0.35 to 0.73 s on a quiet machine
     tracemalloc.start()
     try:
-        redacted(text, [KEY])
-        assert tracemalloc.get_traced_memory()[1] < 100e6
+        redacted(text[: len(text) // 4], [KEY])
+        assert tracemalloc.get_traced_memory()[1] < 25e6
     finally:
         tracemalloc.stop()
 

@@ -290,19 +290,3 @@ def test_a_killed_process_loses_no_judgement_that_it_was_told_of(store):
         one = kept[int(number)]
         assert (one.note, one.grade, one.passage) == (f"note {n}", int(n) % 4, f"a:{int(n) % 3 + 1}")
     assert len(kept) - len(said) in (0, 1), "at most the one that it was not told of"
-
-
-@pytest.mark.process
-def test_two_processes_at_one_set_lose_nothing(store):
-    both = [judging(store, who, 40) for who in ("Ann", "Bob")]
-    numbers = []
-    for process in both:
-        out, errors = process.communicate(timeout=60)
-        assert (errors, process.returncode) == ("", 0)
-        numbers += [int(line.split()[0]) for line in out.splitlines()]
-    desk = desks.load(store, "set")
-    assert sorted(numbers) == [j.number for j in desk.judgements]
-    assert len(numbers) == 80
-    for who in ("Ann", "Bob"):
-        notes = [j.note for j in desk.judgements if j.annotator == who]
-        assert notes == [f"note {n}" for n in range(40)]

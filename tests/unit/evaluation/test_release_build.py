@@ -147,7 +147,7 @@ def test_any_text_is_text(text):
 
 @pytest.mark.parametrize("text", ["question", "`" * 300, "@" * 300, "|" * 300, "ж" * 300, "<!--" * 80])
 def test_a_comment_is_no_longer_than_github_takes(tmp_path, text):
-    count = 700
+    count = 400
     asked = labelled(count, texts=[f"{text} {n}" for n in range(count)], modes=(text, *MODES))
     decision, change = against(
         made(tmp_path / "a", [1] * count, asked=asked), made(tmp_path / "b", [None] * count, asked=asked)
@@ -158,7 +158,7 @@ def test_a_comment_is_no_longer_than_github_takes(tmp_path, text):
     harmless(written)
     listed = written.count("now not ranked")
     assert listed == count or f"- and {count - listed} more\n" in written
-    assert "Broken: 700 questions" in written
+    assert "Broken: 400 questions" in written
 
 
 def test_the_command_writes_both_also_when_it_fails_and_names_what_is_wrong(folders, tmp_path, capsys):

