@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.domain.errors import RouteScopeError
 from core.domain.types import Run
 from core.engine.job import Job
 from ui.app import corpora, link, page_title, say, state
@@ -16,15 +15,13 @@ def opened() -> tuple[Run | None, Job | None]:
     run_id = st.session_state.get(state.RUN)
     if not run_id:
         return None, None
-    try:
+    with say.errors():
         run, job = state.find(run_id)
-    except RouteScopeError as error:
-        say.error(error)
-        return None, None
-    if st.query_params.get("run") != run_id:
-        link.show(run_id)  # back from another page: the address says again what is shown
-    page_title.about(run.query.text)
-    return run, job
+        if st.query_params.get("run") != run_id:
+            link.show(run_id)  # back from another page: the address says again what is shown
+        page_title.about(run.query.text)
+        return run, job
+    return None, None
 
 
 def start(corpus: str) -> None:

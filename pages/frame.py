@@ -9,7 +9,7 @@ import streamlit as st
 from core.domain import people
 from core.domain.errors import RouteScopeError
 from core.evaluation import first_start
-from ui.app import account, corpora, evaluated, health, jobs, link, page_title, scripts, state, tour
+from ui.app import account, corpora, evaluated, health, jobs, link, page_title, say, scripts, state, tour
 from ui.app.data import table
 from ui.app.markup import md
 
@@ -46,9 +46,7 @@ with st.sidebar:
 scripts.fold_sidebar(navigation.title)
 tour.show()
 jobs.announce()
-try:
+with say.errors():  # what a page could not help by itself: the others work
     navigation.run()
-except RouteScopeError as error:  # what a page could not help by itself: it is told, and the others work
-    st.error(md(str(error)))
 with st.sidebar:
     health.trouble()

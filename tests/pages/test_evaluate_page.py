@@ -108,6 +108,20 @@ def test_the_leaderboard_has_the_figures_of_the_folder(look, made):
     assert "5 questions asked, 4 with a relevant passage" in shown(app)
 
 
+@pytest.mark.parametrize("page", ["evaluate", "release"])
+def test_views_share_no_element_as_one_stays_behind_another(visit, made, page):
+    made(), made("second")
+    app, seen = visit(f"{page}.py"), []
+    for number, name in enumerate([view.label for view in app.tabs]):
+        app.session_state[f"{page}_tab"] = name
+        assert not app.run().exception
+        seen += [id for one in app.tabs[number] if (id := getattr(one.proto, "id", ""))]
+    assert len(set(seen)) == len(seen) > 5
+    app.session_state[f"{page}_tab_left"] = app.tabs[0].label
+    assert not app.run().exception
+    assert [bool(view.children) for view in app.tabs] == [at in (0, number) for at in range(number + 1)]
+
+
 def test_another_baseline_compares_all_again(look, made):
     evaluation = made()
     app = look("Differences")

@@ -7,9 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.domain.errors import RouteScopeError
-from ui.app import address
-from ui.app.markup import md
+from ui.app import address, say
 
 
 def tabs(
@@ -20,7 +18,7 @@ def tabs(
     The first is selected by default, without a mention in the address; `?tab=` selects another. `behind`
     draws the view that was left last, so that the browser keeps its elements until somebody returns.
     """
-    first, left = next(iter(views)), f"{key}_left"
+    first, left, kept = next(iter(views)), f"{key}_left", behind or {}
     if key not in st.session_state:  # the page is new in the browser, which has nothing to keep
         st.session_state.pop(left, None)
     address.take("tab", key, address.one_of(list(views)))
@@ -28,14 +26,9 @@ def tabs(
         st.session_state[key] = first
     note: Any = {"on_change": st.session_state.__setitem__, "args": (left, st.session_state[key])}
     for (name, draw), tab in zip(views.items(), st.tabs(list(views), key=key, **note), strict=True):
-        drawn: Callable[[], None] | None = draw
         if tab.open:
             address.keep("tab", None if name == first else name)
-        else:
-            drawn = (behind or {}).get(name) if name == st.session_state.get(left) else None
-        if drawn is not None:
-            with tab:
-                try:
-                    drawn()
-                except RouteScopeError as error:
-                    st.error(md(str(error)))
+        elif name not in kept or name != st.session_state.get(left):
+            continue
+        with tab, say.errors():
+            (draw if tab.open else kept[name])()

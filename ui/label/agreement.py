@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from core.domain.errors import RouteScopeError
 from core.evaluation.finding import count
 from core.evaluation.labels import final
 from core.evaluation.labels.desk import Desk
@@ -108,13 +107,10 @@ def _compared(found: Sequence[Agreement], key: str) -> None:
 
 
 @st.fragment
+@say.errors()  # somebody may delete the set meanwhile
 def _disagreements() -> None:
     """Draw the disagreement that a link names, else the first, the furthest apart first, and its keys."""
-    try:
-        desk = opened().desk
-    except RouteScopeError as error:  # deleted by somebody meanwhile
-        say.error(error)
-        return
+    desk = opened().desk
     found = {(one.question, one.passage): one for one in final.disagreements(desk)}
     st.markdown("**Disagreements**")
     if not found:

@@ -45,14 +45,10 @@ def draw(desk: Desk) -> None:
 
 
 @st.fragment
+@say.errors()  # somebody may delete the set meanwhile
 def _desk() -> None:
     """Draw what a key redraws, and nothing else of the page."""
-    who = annotator()
-    try:
-        now = opened()
-    except RouteScopeError as error:  # deleted by somebody meanwhile
-        say.error(error)
-        return
+    who, now = annotator(), opened()
     _effort(now, who)
     desk, order = now.desk, now.order(who)
     account.notice("label")

@@ -10,7 +10,6 @@ from markupsafe import Markup
 from core.analysis import timeline
 from core.analysis.timeline import FROM, NEEDED, Latency, Usage
 from core.analysis.token_usage import price
-from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
 from core.domain.types import Run
 from core.evaluation.finding import count
@@ -109,16 +108,13 @@ def _scope(run: Run) -> str:
 def _found(corpus: str | None) -> Found | None:
     """Return the latencies of stored runs, or None, with the reason on the page, if unreadable."""
     store = state.store()
-    try:
+    with say.errors():
         newest = store.sessions(limit=1, corpus=corpus)
-        if not newest:
-            st.info("No runs are stored for this corpus yet.")
-            return None
-        version = (f"{newest[0].id} {account.key()}", newest[0].status, store.count(corpus=corpus))
-        return _read(str(store.path), corpus, version)
-    except RouteScopeError as error:
-        say.error(error)
-        return None
+        if newest:
+            version = (f"{newest[0].id} {account.key()}", newest[0].status, store.count(corpus=corpus))
+            return _read(str(store.path), corpus, version)
+        st.info("No runs are stored for this corpus yet.")
+    return None
 
 
 @st.cache_data(max_entries=8, ttl=300, show_spinner="Reading the times of stored runs")
