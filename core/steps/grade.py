@@ -109,10 +109,8 @@ class Judge(StepBase):
 
         Source: Pradeep et al. 2025, "The Great Nugget Recall", arXiv:2504.15068 (nugget creation).
         """
-        read = partial(read_form, ProposedNuggets)
         given = {"passages": quoted(hits), "question": text, "answer": in_line(answer) or "none"}
-        schema = strict_schema(ProposedNuggets)
-        return _formed(self._read(prompts.NUGGETS, read, schema=schema, max_tokens=600, **given))
+        return self._filled(prompts.NUGGETS, ProposedNuggets, max_tokens=600, **given)
 
     @step("EVALUATOR", "assign nuggets", returns=tuple[NuggetSupport, ...])
     def assign_nuggets(self, text: str, answer: str, nuggets: tuple[str, ...]) -> tuple[NuggetSupport, ...]:
@@ -125,9 +123,16 @@ class Judge(StepBase):
         form: type[BaseModel] = create_model("Assigned", __config__=ConfigDict(extra="forbid"), **names)
         facts = "\n".join(f"{n}. {in_line(one)}" for n, one in enumerate(nuggets, 1))
         given = {"passages": between(1, "", answer), "question": text, "nuggets": facts}
-        limits = {"schema": strict_schema(form), "max_tokens": 20 + 16 * len(nuggets), "reuse_prefix": True}
-        found = _formed(self._read(prompts.ASSIGN_NUGGETS, partial(read_form, form), **limits, **given))
+        limits = {"max_tokens": 20 + 16 * len(nuggets), "reuse_prefix": True}
+        found = self._filled(prompts.ASSIGN_NUGGETS, form, **limits, **given)
         return tuple(getattr(found, name) for name in names)
+
+    def _filled(self, prompt: prompts.Prompt, form: type[Form], **given: Any) -> Form:
+        """Return the form as the model filled it. Raises ModelFailed if it did not twice."""
+        found = self._read(prompt, partial(read_form, form), schema=strict_schema(form), **given)
+        if isinstance(found, str):
+            raise ModelFailed(f"the model's reply cannot be used: {found}")
+        return found
 
     @step("EVALUATOR", "grade and decide", returns=Grading)
     def judge(self, text: str, hits: Ranking, low: float, high: float) -> Grading:
@@ -198,13 +203,6 @@ def verdict(grades: Sequence[PassageGrade], low: float, high: float, evaluator: 
     if ungraded := len(grades) - len(known):
         why += f"; {ungraded} of {len(grades)} passages have no grade and count for neither"
     return Grading(tuple(grades), float(low), float(high), decision, why, get_args(Action), evaluator)
-
-
-def _formed(found: Form | str) -> Form:
-    """Return the form. Raises ModelFailed with what is wrong with the reply."""
-    if isinstance(found, str):
-        raise ModelFailed(f"the model's reply cannot be used: {found}")
-    return found
 
 
 def _scored(passage: Passage, found: YesOrNo) -> PassageGrade:

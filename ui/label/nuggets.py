@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
-from core.domain.relevance import NuggetSupport
+from core.domain.relevance import SUPPORT, NuggetSupport
 from core.evaluation.answers import answer_digest
 from core.evaluation.dataset import Question
 from core.evaluation.finding import count
@@ -27,11 +27,7 @@ from ui.label import model
 from ui.label.desk import attempt, forget
 
 PLACE, ASKED, EVALUATION = "label_nuggets", "label_nuggets_question", "label_nuggets_evaluation"
-SAID: dict[NuggetSupport, str] = {
-    "support": "Contains it",
-    "partial_support": "A part",
-    "not_support": "Lacks it",
-}
+SAID = dict(zip(SUPPORT, ("Lacks it", "A part", "Contains it"), strict=True))
 
 
 def draw(desk: Desk) -> None:
@@ -40,20 +36,22 @@ def draw(desk: Desk) -> None:
         return
     if not any(question.nuggets for question in desk.questions):
         say.caption("No nuggets yet: the facts that a good answer states. Propose some, or write them below.")
-    without = suggest.missing(desk, "", "nuggets")
-    label = f"Propose nuggets for {count(len(without), 'questions')}"
-    asked = st.button(label, key="label_nuggets_propose", **account.needs("edit", disabled=not without))
-    if asked and attempt(lambda: suggest.begin(state.engine(), desk.set.name, without, "nuggets")):
-        st.rerun()
+    if without := suggest.missing(desk, "", "nuggets"):
+        label = f"Propose nuggets for {count(len(without), 'questions')}"
+        begun = st.button(label, key="label_nuggets_propose", **account.needs("edit"))
+        if begun and attempt(lambda: suggest.begin(state.engine(), desk.set.name, without, "nuggets")):
+            st.rerun()
     outcome.draw(PLACE)
-    places = {one.id: f"{n}. {cut(one.query.text, 90)}" for n, one in enumerate(desk.questions, 1)}
-    kinds = {one.id: f" ({len(one.checked_nuggets)} of {len(one.nuggets)} checked)" for one in desk.questions}
+    named = {
+        one.id: f"{cut(one.query.text, 90)} ({len(one.checked_nuggets)} of {len(one.nuggets)} checked)"
+        for one in desk.questions
+    }
     waiting = next((n for n, one in enumerate(desk.questions) if one.nuggets != one.checked_nuggets), 0)
-    id = st.selectbox(
-        "Question", list(places), waiting, key=ASKED, format_func=lambda one: places[one] + kinds[one]
-    )
-    show(fragment("label.question", desk.asked[id]))
-    _edit(desk, desk.asked[id])
+    asked = desk.asked[
+        st.selectbox("Question", list(named), waiting, key=ASKED, format_func=named.__getitem__)
+    ]
+    show(fragment("label.question", asked))
+    _edit(desk, asked)
     st.markdown("**Which answers contain them?**", help=term("nugget"))
     _assign(desk)
 
@@ -119,10 +117,8 @@ def _assign(desk: Desk) -> None:
     show(fragment("label.assign", desk.asked[left[0].question], left[0]))
     with st.container(horizontal=True):
         for level, label in SAID.items():
-            given: Any = account.needs("label")
-            outcome.button(
-                label, PLACE, partial(_say, desk.set.name, left[0], level), f"label_{level}", **given
-            )
+            say_it = partial(_say, desk.set.name, left[0], level)
+            outcome.button(label, PLACE, say_it, f"label_{level}", **account.needs("label"))
 
 
 def _say(name: str, pair: NuggetPair, level: NuggetSupport | None) -> Outcome | None:

@@ -347,7 +347,11 @@ def clean_questions(questions: Sequence[Question]) -> tuple[Question, ...]:
 
 
 def check_own(annotator: str) -> None:
-    """Raise NotAllowed if the current person may not label, or labels under another account."""
+    """Raise NotAllowed if the current person may not label, or labels under another account, and BadInput for
+    the name of a model.
+    """
+    if annotator.startswith(MODEL):
+        raise BadInput(f"annotator {short(annotator)}: names that begin with {MODEL!r} are those of models")
     who = people.require("label")
     if who.account and annotator != who.account:
         raise NotAllowed(f"{who.account} cannot label as {short(annotator)}: labels are their account's")

@@ -17,7 +17,7 @@ from core.evaluation.labels import desk as desks
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.pool import id_of, ranks
 from core.store import Store
-from core.store.labels import MODEL, Judgement, LabelSet, LabelStore, Pooled, now
+from core.store.labels import Judgement, LabelSet, LabelStore, Pooled, now
 from core.store.run_annotations import MAX_TAG, clean_note
 from core.store.trace_sources.values import VOCABULARY
 
@@ -96,7 +96,6 @@ def report(store: Store, name: str, said: Report) -> Kept:
     """
     complaint, answer = _checked(said)
     who, run, passage = complaint.who, said.run, said.passage
-    desks.check_own(who)
     name = desks.clean_name(name, "label set")
 
     def complained(question: Question) -> Question:
@@ -224,8 +223,7 @@ def _checked(said: Report) -> tuple[Complaint, str]:
     if len(answer) > MAX_ANSWER:
         raise BadInput(f"the gold answer has {len(answer):,} characters; give at most {MAX_ANSWER:,}")
     who = desks.clean_name(said.who, "annotator")
-    if who.startswith(MODEL):
-        raise BadInput(f"annotator {short(who)}: names that begin with {MODEL!r} are those of models")
+    desks.check_own(who)
     passage = said.passage.id if said.passage else ""
     note = clean_note(said.note)
     return Complaint(who, said.failure, said.run.id, said.route, passage, note, now()), answer
