@@ -14,7 +14,7 @@ from core.domain.settings import Settings
 from core.engine import engine as engine_module
 from core.evaluation import experiment_store, leaderboard, sets
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels import label_next
+from core.evaluation.labels import label_next, nuggets
 from core.store import Store
 from core.store.labels import Judgement, Pooled
 from tests.fakes import FakeEngine, ScriptedLLM
@@ -243,3 +243,60 @@ def test_a_judging_that_is_stopped_gives_no_range_and_goes_on_later(engine, call
     engine.fake_llm.replies = {"judge": right}
     code, out, _ = call(*args, "--json")
     assert (code, json.loads(out)["judge"]["judged"] > 0) == (0, True)
+
+
+def test_eval_counts_nuggets_only_by_a_model_that_agrees_with_people(engine, call, tmp_path):
+    args = (
+        "eval",
+        "tiny",
+        "--labels",
+        "one",
+        "--split",
+        "all",
+        "--routes",
+        "bm25",
+        "--keep",
+        "kept",
+        "--json",
+    )
+    more = ("--answers", "all", "--answer-by", "extract")
+    assert call(*args, "--nuggets")[0] == 2, "without answers"
+    code, _, err = call(*args, *more, "--nuggets")
+    assert (code, "has a checked nugget" in err) == (2, True)
+    assert "has no nuggets" in call("labels", "nuggets", "one")[1]
+    for question in desks.load(engine.store, "one").questions:
+        nuggets.save(engine.store, "one", question, [("It names the day.", True, True)], "Ann")
+    assert len(json.loads(call("labels", "nuggets", "one", "--json")[1])["nuggets"]) == len(QUESTIONS)
+    row = json.loads(call(*args, *more)[1])["routes"]["bm25"]["answers"]
+    assert row["vital_recall"] is None, "nobody assigned them"
+    asked = {q.id: q for q in desks.load(engine.store, "one").questions}
+    kept = experiment_store.opened(tmp_path / "evaluations" / "kept")
+    every = nuggets.pairs(asked, kept.outcomes)
+
+    def level(answer):
+        return "support" if sum(map(ord, answer)) % 2 else "not_support"
+
+    engine.fake_llm.replies |= {
+        "assign-nuggets": lambda request: json.dumps(
+            {
+                "fact_1": level(
+                    request.messages[-1].content.split("<passage 1>\n")[1].split("\n</passage 1>")[0]
+                )
+            }
+        )
+    }
+    for pair in every[:24]:
+        nuggets.assign(engine.store, "one", pair, "Ann", level(pair.answer))
+    code, out, err = call(*args, *more, "--nuggets")
+    assert code == 0, err
+    told = json.loads(out)
+    assert (told["nuggets"]["pairs"], told["nuggets"]["refused"], told["nuggets"]["kappa"]) == (24, "", 1.0)
+    row = told["routes"]["bm25"]["answers"]
+    answers = [by["bm25"] for by in kept.outcomes.values() if by["bm25"].answer]
+    right = sum(not one.abstained and level(one.answer) == "support" for one in answers)
+    assert row["vital_recall"] == pytest.approx(right / len(answers))
+    assert row["ci95"]["vital_recall"][0] <= row["vital_recall"] <= row["ci95"]["vital_recall"][1]
+    again = experiment_store.opened(tmp_path / "evaluations" / "kept")
+    assert (
+        leaderboard.against(again, "bm25")["routes"]["bm25"]["answers"]["vital_recall"] == row["vital_recall"]
+    )
