@@ -14,8 +14,10 @@ from core.domain.format import milliseconds, size
 from core.domain.postgres import Dsn
 from ui.app import corpora, say, state
 from ui.app.markup import fragment, md, show, tag
+from ui.app.plot import plot
 from ui.app.routes import on_page
-from ui.components import dense_weight, metadata
+from ui.charts.sweep import weight_curve
+from ui.components import metadata
 from ui.corpus import enrichments, own_questions
 from ui.corpus import reading as corpus_reading
 
@@ -42,7 +44,10 @@ def draw(name: str) -> None:
         _read_otherwise(item)
         if (weight := item.info.dense_weight) is not None:
             heading("Weight of dense in hybrids")
-            dense_weight.draw(weight, "corpus_dense_weight")
+            st.caption(md(f"Weight of dense: {weight.line()}."))
+            if weight.found:
+                told = "Known items found by weight, best near the dashed line."
+                plot(weight_curve(weight), "corpus_dense_weight", told)
         heading("Indexing time")
         show(costs(item.info))
         corpus_reading.told(item.info)

@@ -17,7 +17,7 @@ from core.domain.errors import BadInput
 from core.domain.types import RouteResult, Run, Scored
 from core.evaluation.tuning.batch_run import SHOWN
 from core.routes.registry import routes
-from ui.app import address, next_run, opened, picked, say, state
+from ui.app import address, next_run, opened, picked, say
 from ui.app.choice import choice
 from ui.app.glossary import of_metric
 from ui.app.help_mark import marked, term
@@ -25,7 +25,6 @@ from ui.app.markup import cut, fragment, show
 from ui.app.names import tail, title_of
 from ui.app.plot import plot
 from ui.charts.bars import NAME_CHARACTERS, describe_shares, share_bars
-from ui.components import dense_weight
 from ui.components import gold as labels
 from ui.components.route_choice import route_choice
 from ui.fusion import controls, labelled
@@ -73,7 +72,6 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
     before, made = fusion.span.hits or (), what_if.outcome(result, fusion, fused)
     _stale(made)
     _ranks(run, result, made, (before, fused), gold)
-    _weight(run, fusion)
     passage = picked.pick(run, gold)
     also = [id for id, grade in gold.items() if grade > 0] + ([passage] if passage else [])
     _bars(run, fusion, what_if.rows(fusion, before, fused, parts, gold, limit=TOP, also=also), names)
@@ -82,15 +80,6 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
         parameters = as_parameters(route, fusion.span, changes) if changes else {}
         next_run.offer(run, route, parameters, lacking)
         labelled.draw(run, result, fusion, changes, ranks=made.hits is not None)
-
-
-def _weight(run: Run, fusion: ReplayedFusion) -> None:
-    """Show what the corpus' own weight rests on, where scores were added as they are."""
-    if fusion.values.get("norm") != "none":
-        return
-    info = state.engine().corpus(run.corpus).info
-    if info.dense_weight is not None and info.fingerprint == run.fingerprint:
-        dense_weight.draw(info.dense_weight, "fusion_dense_weight")
 
 
 def _choose(run: Run, found: Mapping[str, list[ReplayedFusion]]) -> tuple[RouteResult, ReplayedFusion]:
