@@ -101,6 +101,13 @@ class Elsewhere:
     def core(self, *arguments, exits=0):
         return self.run("-m", "core", *arguments, exits=exits)
 
+    def each(self, *commands):
+        """Run commands one after another in one process, which ends with 0 if all do."""
+        code = (
+            "import json, sys; from core.cli import main; sys.exit(any(map(main, json.loads(sys.argv[1]))))"
+        )
+        return self.run("-c", code, json.dumps(commands, default=str))
+
 
 @pytest.fixture(scope="module")
 def elsewhere(tmp_path_factory):
@@ -150,15 +157,18 @@ def test_an_index_is_made_again_although_open_files_cannot_be_replaced(elsewhere
 def test_evaluations_gates_and_labels_work_with_every_feature_removed(elsewhere):
     folder = elsewhere.home.parent
     questions = ("--questions", folder / "questions.jsonl")
-    for name in ("before", "after"):
-        elsewhere.core(
-            "eval", "faq", *questions, "--routes", "bm25,dense", "--name", name, "--out", folder / name
-        )
-    elsewhere.core("gate", folder / "after", "--against", folder / "before", "--junit", folder / "junit.xml")
-    elsewhere.core("labels", "create", "set", "--corpus", "faq", *questions, "--with-labels")
-    elsewhere.core("labels", "pool", "set")
-    elsewhere.core("labels", "export", "set", "--format", "csv", "--out", folder / "set.csv")
-    elsewhere.core("labels", "import", "set", folder / "set.csv")
+    measured = [
+        ("eval", "faq", *questions, "--routes", "bm25,dense", "--name", name, "--out", folder / name)
+        for name in ("before", "after")
+    ]
+    elsewhere.each(
+        *measured,
+        ("gate", folder / "after", "--against", folder / "before", "--junit", folder / "junit.xml"),
+        ("labels", "create", "set", "--corpus", "faq", *questions, "--with-labels"),
+        ("labels", "pool", "set"),
+        ("labels", "export", "set", "--format", "csv", "--out", folder / "set.csv"),
+        ("labels", "import", "set", folder / "set.csv"),
+    )
     assert "returns.md" in (folder / "set.csv").read_text(encoding="utf-8")
 
 
