@@ -1,4 +1,4 @@
-"""The way each route took: every decision in order, its score and threshold, and the ways not taken."""
+"""The way each route took, with every decision in order and the ways not taken, and the drafts it judged."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from typing import Any
 
 from markupsafe import Markup
 
-from core.analysis.answers import decisions, forced, warned
+from core.analysis.answers import decisions, forced, warned, writing
 from core.analysis.run_view import Recorded
 from core.analysis.what_if.grading import gates
 from core.domain.outputs import Decided, Decision, Selection
 from core.domain.types import RouteResult, Run
 from ui.app.markup import fragment, tag
+from ui.components.rewrites import word_diff
 
 FEATURES = 8  # that are shown, those that count most
+WORDS = {"kept": "unchanged", "changed": "verdict changed", "added": "new"}
 NO_DECISION = "No route of this run made a decision: none branches or loops."
 
 
@@ -51,3 +53,16 @@ def _weighed(one: Recorded[Decided | Selection]) -> tuple[list[tuple[object, ...
     return [(name, "", share, f"{share:.2f}") for name, share in shares], [
         (each.feature, f"{each.value:.3g}", each.part / most, f"{each.part:+.2f}") for each in counted
     ]
+
+
+def drafts(run: Run) -> Markup:
+    """Return every draft of routes that judged their drafts, or a note if none did."""
+    routes = []
+    for result in run.results:
+        if found := writing(result):
+            written = [one.output.draft for one in found.drafts]
+            changes = [written[0], *map(word_diff, written, written[1:])]
+            routes.append((result, found, list(zip(found.drafts, changes, strict=True))))
+    if not routes:
+        return tag("div", "No route of this run revised an answer or judged a draft.", css="rs dim")
+    return fragment("evaluators.drafts", routes, WORDS)

@@ -16,8 +16,7 @@ from ui.app.markup import cut, fragment, show
 from ui.app.tabs import tabs
 from ui.components import gold as labels
 from ui.evaluators import beam, gates, grades, sentence_filter, trust
-from ui.evaluators.decisions import path
-from ui.evaluators.drafts import drafts
+from ui.evaluators.decisions import drafts, path
 
 TAB = "evaluators_tab"
 KINDS = ("Grades", "Decisions", "Passed and dropped", "Drafts", "Branches")

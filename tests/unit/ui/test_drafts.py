@@ -10,7 +10,7 @@ from core.domain.types import Query, Span
 from core.engine.request import Request
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.runs import HOSTILE, make_run
-from ui.evaluators.drafts import drafts
+from ui.evaluators.decisions import drafts
 
 FIRST = Critique(
     "Take photos of the box [1]. Towels are free.",
