@@ -108,8 +108,6 @@ def eval_(
         raise BadInput("--fresh and --retry-failed need --out DIR or --keep NAME")
     if answers == "none" and (how.answer_by or how.answer_order):
         raise BadInput("--answer-by and --answer-order need --answers all")
-    if nuggets and (answers == "none" or chunkings is not None):
-        raise BadInput("--nuggets needs --answers all, and cannot be combined with --chunkings")
     check_labels(asked)
     source = catalogue.source(target, settings=now, name=name)
     if chunkings is not None and (judge or run_files):

@@ -82,8 +82,6 @@ def prepare(engine: Engine, spec: Spec, found: dataset.Found | None = None) -> P
     labelled, said = _questions(engine, spec, found)
     if spec.nuggets:
         check_nuggets(engine, labelled)
-        if spec.audit or spec.chunkings:
-            raise BadInput("an audit or a comparison of chunkings assigns no nuggets; leave one of them out")
     decisions = {one for route in pick(list(spec.audit)) for one in route.decides} if spec.audit else set()
     chosen_on = calibrated_on(engine, decisions, labelled.name)
     if unasked := chosen_on & {question.id for question in labelled.questions}:

@@ -151,6 +151,8 @@ class Spec:
     def __post_init__(self) -> None:
         for name, (one, _) in options(self).items():
             check(one, getattr(self, name))
+        if self.nuggets and (not self.answers or self.audit or self.chunkings):
+            raise BadInput("nuggets need answers, and no audit or comparison of chunkings in one evaluation")
 
     def document(self) -> dict[str, Any]:
         """Return the spec as JSON values."""

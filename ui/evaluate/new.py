@@ -199,7 +199,7 @@ def _routes(gaps: Mapping[Need, str]) -> list[str]:
 def _audited(spec: Spec) -> Spec:
     """Return the specification with a decision audit, if wanted and if some route makes decisions."""
     deciding = [name for name in spec.routes if name not in decisions.BASELINES and decisions.own(name)]
-    if not deciding:
+    if not deciding or spec.nuggets:
         return spec
     note = term("decision audit", f"Of {', '.join(map(title, deciding))}. Takes longer than estimated.")
     wanted = st.checkbox("Audit the decisions", key="ev_audit", persist_state="session", help=note)

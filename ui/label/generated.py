@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import streamlit as st
 
 from core.domain.format import milliseconds
 from core.evaluation.dataset import Question, State
 from core.evaluation.labels.desk import Desk
-from core.evaluation.questions import label_set, question_file
+from core.evaluation.questions import label_set
 from core.evaluation.questions.generate import KINDS, Kind
 from ui.app import account, address, outcome, say, state
 from ui.app.markup import fragment, show
@@ -50,34 +48,23 @@ def _make(desk: Desk, *, opened: bool) -> None:
         return
     if last is not None:
         _ended(last)
-    with st.expander("Write questions, or add a file", key="generated_make", expanded=opened):
-        with st.container(horizontal=True, vertical_alignment="bottom"):
-            count = int(st.number_input("Questions in all", 1, 1000, 20, key="generated_count", width=160))
-            kinds: list[Kind] = st.multiselect(
-                "Kinds",
-                list(KINDS),
-                default=list(KINDS),
-                key="generated_kinds",
-                width=520,
-                format_func=lambda kind: kind.replace("_", " "),
-                help="About four short model calls per question (10–30 s each on a laptop CPU)",
-            )
-            begun = st.button("Write", key="generated_write", type="primary", disabled=not kinds)
-            if begun and attempt(lambda: label_set.begin(engine, name, desk.set.corpus, count, kinds)):
-                st.rerun()
-        given = st.file_uploader("A file of generated questions", type=["jsonl"], key="generated_file")
-        if given is not None and st.button("Add its questions", key="generated_add"):
-            outcome.act(PLACE, lambda: _add(desk, given.getvalue()))
+    with (
+        st.expander("Write questions", key="generated_make", expanded=opened),
+        st.container(horizontal=True, vertical_alignment="bottom"),
+    ):
+        count = int(st.number_input("Questions in all", 1, 1000, 20, key="generated_count", width=160))
+        kinds: list[Kind] = st.multiselect(
+            "Kinds",
+            list(KINDS),
+            default=list(KINDS),
+            key="generated_kinds",
+            width=520,
+            format_func=lambda kind: kind.replace("_", " "),
+            help="About four short model calls per question (10–30 s each on a laptop CPU)",
+        )
+        begun = st.button("Write", key="generated_write", type="primary", disabled=not kinds)
+        if begun and attempt(lambda: label_set.begin(engine, name, desk.set.corpus, count, kinds)):
             st.rerun()
-
-
-def _add(desk: Desk, content: bytes) -> Outcome:
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "questions.jsonl"
-        path.write_bytes(content)
-        lines = question_file.read(path)
-    new = label_set.add(state.store(), desk.set.name, state.engine().corpus(desk.set.corpus), lines)
-    return Outcome(f"{new} of {len(lines)} questions were new and are in the set.")
 
 
 def _ended(last: label_set.Generating) -> None:

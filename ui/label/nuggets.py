@@ -4,6 +4,7 @@ and assigned by them to answers.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -95,11 +96,9 @@ def _assign(desk: Desk) -> None:
     """Draw the next answer and nugget of a random order, and what a person may say of it."""
     names = []
     for name in evaluated.of_corpus(desk.set.corpus):
-        try:
+        with suppress(RouteScopeError):  # a damaged one, which Evaluate reports
             spec = evaluated.reopened(name).spec
-        except RouteScopeError:  # a damaged one, which Evaluate reports
-            continue
-        names += [name] if spec.get("labels") == desk.set.name and spec.get("answers") else []
+            names += [name] if spec.get("labels") == desk.set.name and spec.get("answers") else []
     if not names or not any(one.checked_nuggets for one in desk.questions):
         say.caption("It takes nuggets that count, and an evaluation of this set with answers.")
         query = {"labels": desk.set.name}
