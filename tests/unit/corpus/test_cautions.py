@@ -16,6 +16,7 @@ from core.engine import engine as engine_module
 from core.engine.doctor import examine
 from core.store import Store
 
+pytestmark = pytest.mark.slow  # corpora by a real embedder
 MINILM, E5 = "all-MiniLM-L6-v2", "multilingual-e5-small-q4"
 QUESTIONS = {
     "arabic": "كيف أعيد المنتج بعد ثلاثين يومًا؟",
@@ -116,7 +117,6 @@ def test_text_behind_what_the_embedder_reads_is_counted(tmp_path):
     assert caution.share == pytest.approx((max(counts) - 256) / sum(counts))
 
 
-@pytest.mark.slow
 def test_the_chunk_size_that_is_named_leaves_nothing_unread(tmp_path):
     sentences = [
         f"Parcel {n} came to the shop in box {n * 7} on a Monday and was sent back. " for n in range(90)
@@ -204,7 +204,6 @@ def test_an_evaluation_names_the_routes_that_cannot_run_before_it_asks(tmp_path,
     assert json.loads(out)["routes"]["late_interaction"]["statuses"]["ok"] == 1
 
 
-@pytest.mark.slow
 def test_an_enrichment_says_what_its_model_does_not_read(tmp_path):
     corpus = built(tmp_path, ["A parcel came late again. " * 100], chunking=index.Chunking(0))
     settings = Settings(home=tmp_path / "home")

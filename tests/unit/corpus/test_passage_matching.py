@@ -187,7 +187,7 @@ def brute(hit, passages):
 
 
 @given(corpora, st.lists(st.tuples(st.sampled_from(["d0", "d1", "?"]), texts), min_size=1, max_size=5))
-@examples(max_examples=200)
+@examples(max_examples=100)
 def test_text_is_matched_as_by_looking_at_every_passage(passages, asked):
     corpus = Listed(passages)
     matcher = Matcher(corpus)

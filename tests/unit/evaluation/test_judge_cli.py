@@ -20,6 +20,8 @@ from core.store.labels import Judgement, Pooled
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.parcels import QUESTIONS, TEXTS, blind, label, labelled, passages, people, right
 
+pytestmark = pytest.mark.slow  # each evaluates forty questions, some of them twice
+
 
 @pytest.fixture
 def engine(tmp_path, monkeypatch):
@@ -75,7 +77,6 @@ def test_a_set_that_is_not_there_and_one_without_labels_are_told(engine, call):
     assert "20" in err
 
 
-@pytest.mark.slow
 def test_eval_gives_each_metric_as_a_range_and_never_mixes_them(engine, call, tmp_path):
     args = ("eval", "tiny", "--labels", "one", "--split", "all", "--routes", "bm25,dense", "--keep", "kept")
     code, out, err = call(*args, "--judge")
@@ -144,7 +145,6 @@ def graded(engine, asked, *grades):
             desks.judge(engine.store, "half", Judgement(f"q{n:02}", id, "Ann", "person", "grade", grade))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("judge", [right, blind])
 def test_means_over_labelled_and_unlabelled_questions_are_corrected(engine, call, judge):
     engine.fake_llm.replies = {"judge": judge}
@@ -195,7 +195,6 @@ def test_a_judge_that_says_nothing_corrects_nothing_and_claims_nothing(
     assert all(reason["id"] != "corrected" for reason in figures["decision"]["reasons"])
 
 
-@pytest.mark.slow
 def test_drawn_questions_count_by_their_chances(engine, call, tmp_path):
     desks.create(engine.store, "half", "tiny", QUESTIONS)
     assert call("labels", "draw", "half")[0] == 2, "nothing is in the pool"
