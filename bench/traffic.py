@@ -99,25 +99,24 @@ def needed(excludes: Excludes, most: int) -> int:
     return low
 
 
-def measured(folder: Path, draws: int = DRAWS) -> list[tuple[int, int]]:
-    """Return for each pair of a saved evaluation the grades of random questions and of the sample."""
-    found = []
+def measured(folder: Path, draws: int = DRAWS) -> Iterator[tuple[int, int]]:
+    """Yield for each pair of a saved evaluation the grades of random questions and of the sample."""
     for contest, pool, grades in pairs(folder):
         values = differences(contest, grades)
         if values.any() and ttest_1samp(values, 0).pvalue < ALPHA:
             ways = by_questions(contest, values, draws), by_passages(pool, grades, draws)
-            found.append((needed(ways[0], len(pool)), needed(ways[1], len(pool))))
-    return found
+            yield needed(ways[0], len(pool)), needed(ways[1], len(pool))
 
 
-def line(name: str, found: Sequence[tuple[int, int]]) -> str:
-    """Return the figures of a set's pairs, of which there is at least one."""
+def report(name: str, found: Sequence[tuple[int, int]]) -> None:
+    """Print the figures of a set's pairs."""
     ratios = [sample / random for random, sample in found]
     random, sample = (median(column) for column in zip(*found, strict=True))
-    return (
+    sys.stdout.write(
         f"{name}: {len(found)} pairs, random {random:.0f}, sample {sample:.0f}, ratio {median(ratios):.2f} "
         f"({min(ratios):.2f} to {max(ratios):.2f}), at most half {sum(one <= 0.5 for one in ratios)}\n"
     )
+    sys.stdout.flush()
 
 
 def main(names: Sequence[str]) -> None:
@@ -125,10 +124,9 @@ def main(names: Sequence[str]) -> None:
     every = []
     for name in names:
         folder = Path(name) if Path(name).is_dir() else experiment_store.place(settings.current(), name)
-        every += (found := measured(folder))
-        sys.stdout.write(line(folder.name, found) if found else f"{folder.name}: no pair differs\n")
-        sys.stdout.flush()
-    sys.stdout.write(line("all", every) if every else "")
+        every += (found := list(measured(folder)))
+        report(folder.name, found)
+    report("all", every)
 
 
 if __name__ == "__main__":

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bench import results, run
+from bench.traffic import CANDIDATE, by_passages, by_questions, differences, needed
+from core.evaluation.labels.settled import SHOWN, Contest
 
 
 @pytest.fixture
@@ -66,3 +69,19 @@ def test_every_part_can_be_found() -> None:
         module, name = place.split(":")
         text = (Path(run.__file__).parent / f"{module.removeprefix('bench.')}.py").read_text()
         assert f"\ndef {name}(" in text
+
+
+def test_the_sample_of_traffic_and_random_questions_agree_with_what_all_grades_show() -> None:
+    """The candidate is better on every question, by the one passage that it alone found at its first rank."""
+    both = {("q", f"p{at}"): {SHOWN: at + 1, CANDIDATE: at + 2} for at in range(9)}
+    pool = {(f"q{n}", id): ranks for n in range(12) for (_, id), ranks in both.items()}
+    pool |= {(f"q{n}", "new"): {CANDIDATE: 1} for n in range(12)}
+    grades = np.array([3 if id == "new" else 0 for _, id in pool])
+    values = differences(contest := Contest(pool), grades)
+    assert values == pytest.approx(np.ones(12)), "a passage of the highest grade at the first rank"
+    random, sample = by_questions(contest, values, 5), by_passages(pool, grades, 5)
+    assert needed(random, len(pool)) == 20, "two questions of ten passages, without any spread"
+    assert (random(19), sample(len(pool)), sample(1)) == (0.0, 1.0, 0.0)
+    few = needed(sample, len(pool))
+    assert 1 < few < len(pool)
+    assert sample(few) >= 0.8 > sample(few - 1)
