@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import expit, ndtri, stdtrit
 
 from core.analysis.metrics import HEADLINE
 from core.domain import settings
@@ -137,6 +137,77 @@ class Labelled:
         return found
 
 
+def passages(
+    part: Population,
+    labels: int,
+    auc: float,
+    rng: np.random.Generator,
+    *,
+    calls: float = 1.0,
+    known_ideal: bool = False,
+) -> Table:
+    """Return nDCG@10 of a draw, estimated from single passages [questions, routes].
+
+    As many grades as `labels` whole questions take are drawn with known chances, by how uncertain a judge of
+    this AUC is of each passage times how far apart the routes show it. DCG is corrected by one over the
+    chance. The ideal DCG is not linear in the grades: it follows from the grades drawn, and elsewhere from
+    those of the judge, which calls `calls` times as many passages relevant as are (0: as many as the grades
+    drawn suggest); or it is known.
+    """
+    real, shift = part.discounts.any(axis=2), np.sqrt(2) * ndtri(auc)
+    score = rng.normal(0, 1, part.relevant.shape) + shift * part.relevant
+    rate = part.relevant[real].mean()
+    likely = expit(np.log(rate / (1 - rate)) + shift * score - shift**2 / 2)
+    size = np.where(real, np.sqrt(likely * (1 - likely)) * part.discounts.std(axis=2), 0.0)
+    size += np.where(real, 0.05 * size[real].mean(), 0.0)
+    keys = size / rng.uniform(1e-9, 1, size.shape)
+    limit = np.sort(keys, axis=None)[::-1][int(labels * real.sum() / ASKED)]
+    drawn, chance = keys > limit, np.where(real, np.minimum(1.0, size / limit), 1.0)
+    grades = likely + np.where(drawn, (part.relevant - likely) / chance, 0.0)
+    share = calls * rate if calls else grades[real].mean()
+    called = real & (score >= np.quantile(score[real], float(np.clip(1 - share, 0, 1))))
+    count = np.where(drawn | known_ideal, part.relevant, called).sum(axis=1)
+    ideal = np.concatenate([DISCOUNTS[:1], DISCOUNTS.cumsum()])[np.minimum(count, TOP)]
+    found: Table = (part.discounts * np.where(real, grades, 0.0)[:, :, None]).sum(axis=1) / ideal[:, None]
+    return found
+
+
+def of_passages(
+    of: Population, labels: int, auc: float, repeats: int, rng: np.random.Generator
+) -> dict[str, Any]:
+    """Return the width, coverage and least coverage of differences, and their largest bias, from passages
+    drawn singly (see `passages`): by a judge that calls as many relevant as are, three times as many,
+    or as many as the grades drawn suggest, and if the ideal were known.
+    """
+    kinds: dict[str, Any] = {
+        "as many": {},
+        "3 times as many": {"calls": 3.0},
+        "as drawn": {"calls": 0.0},
+        "ideal known": {"known_ideal": True},
+    }
+    truth = ndcg(of.discounts, of.relevant).mean(axis=0)  # grades are yes or no here
+    pairs, table = list(combinations(range(len(truth)), 2)), {}
+    for kind, how in kinds.items():
+        rows = []
+        for _ in range(repeats):
+            at = rng.integers(0, len(of.values), ASKED)
+            part = Population(of.discounts[at], of.relevant[at], of.values[at], of.bounds[at])
+            values = passages(part, labels, auc, rng, **how)
+            for a, b in pairs:
+                apart = values[:, a] - values[:, b]
+                half = float(stdtrit(ASKED - 1, 0.975)) * apart.std(ddof=1) / np.sqrt(ASKED)
+                rows.append((2 * half, apart.mean() - (truth[a] - truth[b]), half))
+        widths, errors, halves = np.array(rows).T.reshape(3, repeats, len(pairs))
+        inside = (np.abs(errors) <= halves + 1e-9).mean(axis=0)
+        table[f"passages, {kind}"] = {
+            "width": float(widths.mean()),
+            "covered": float(inside.mean()),
+            "least covered": float(inside.min()),
+            "largest bias": float(np.abs(errors.mean(axis=0)).max()),
+        }
+    return table
+
+
 def ways(part: Population, labels: int, judge: Table, rng: np.random.Generator) -> dict[str, Labelled]:
     """Return the ways to label a draw, in order: evenly and drawn, each without and with a judge."""
     sizes = np.maximum(FLOOR, part.bounds.max(axis=(1, 2)))
@@ -213,7 +284,8 @@ def main(names: Sequence[str], repeats: int = 1000) -> None:
         of = synthetic(rng) if name == "synthetic" else saved(folder)
         for labels in LABELS:
             for auc in AUCS:
-                for way, row in draws(of, labels, auc, repeats, rng).items():
+                rows = draws(of, labels, auc, repeats, rng) | of_passages(of, labels, auc, repeats, rng)
+                for way, row in rows.items():
                     figures = "  ".join(
                         f"{key} {value:.3f}" for key, value in row.items() if value is not None
                     )
