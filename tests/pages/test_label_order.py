@@ -1,14 +1,16 @@
 """The queue on Label in the order that settles a decision, as a link opens it."""
 
 from dataclasses import replace
+from math import log2
 
 import pytest
 
 from core.domain.types import Passage, Query
 from core.evaluation import experiment_store
 from core.evaluation.dataset import Question
+from core.evaluation.judge.correction import corrected
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels import label_next, preferences
+from core.evaluation.labels import draw, label_next, preferences
 from core.evaluation.labels.settled import contest
 from core.store.labels import Judgement, Pooled
 from tests.pages.reading import address, html, shown
@@ -106,6 +108,21 @@ def test_the_order_can_be_drawn_before_the_first_grade(visit, engine):
     assert len(drawn) == 30
     assert "come in the order that was drawn" in shown(app)
     assert all(one.key != "label_draw" for one in app.button)
+    assert draw.ahead(desks.load(engine.store, "clear")) is None
+    for id in drawn[:12]:
+        said = [Judgement(id, one, "anna", "person", "grade", 3 * (one == "gold")) for one in ("gold", "one")]
+        desks.judge_all(engine.store, "clear", said)
+    half, later = draw.ahead(desks.load(engine.store, "clear"))
+    asked = desks.load(engine.store, "clear").asked
+    places = [asked[id].drawn for id in drawn]
+    weights = [12 / 30 * max(1.0, places[12].key / one.size) for one in places[:12]]
+    apart = [1 - 1 / log2(11)] * 12
+    most = max(weight * one.size for weight, one in zip(weights, places, strict=False))
+    low, high = corrected(apart, [0.0] * 12, [], weights, most=most, paired=True).ci95
+    assert half == pytest.approx((high - low) / 2)
+    assert later < half
+    app = visit("label.py", set="clear", minutes="15")
+    assert f"from ±{half:.3f} to about ±{later:.3f} nDCG@10" in shown(app)
 
 
 def test_it_says_when_more_grades_would_hardly_change_the_best_route(visit, engine):

@@ -11,8 +11,9 @@ import streamlit as st
 from core.domain import people
 from core.domain.errors import RouteScopeError
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels import label_next, settled
+from core.evaluation.labels import draw, label_next, settled
 from core.evaluation.labels.desk import Desk, caught_up
+from core.evaluation.statistics import Interval
 from core.store.labels import Pair
 from ui.app import address, evaluated, say, state
 from ui.components.complaint import ME, WHO, who
@@ -45,8 +46,8 @@ class OpenSet:
     orders: dict[tuple[str, str, int], tuple[Pair, ...]] = field(default_factory=dict)
     # how many passages fit the effort, by annotator and minutes
     fits: dict[tuple[str, int], int] = field(default_factory=dict)
-    # the last check whether the decision is settled: at how many times EVERY grades, and the result
-    checked: tuple[int, bool] = (0, False)
+    # at how many times EVERY grades it was asked last what more grades would change, and the result
+    checked: tuple[int, bool | Interval | None] = (-1, None)
 
     def most(self, who: str) -> int | None:
         """Return how many passages fit the annotator's minutes, at their own pace, or need a second opinion;
@@ -58,11 +59,13 @@ class OpenSet:
             self.fits[who, minutes] = max(1, int(60 * minutes / pace))
         return self.fits.get((who, minutes))
 
-    def settled(self) -> bool:
-        """Return whether more grades would hardly change the best route, as of the last EVERY grades."""
+    def outlook(self) -> bool | Interval | None:
+        """Return whether more grades would hardly change the best route, or of drawn questions what more of
+        them would change (see `draw.ahead`), as of the last EVERY grades.
+        """
         at = len(self.desk.current) // settled.EVERY
         if self.checked[0] != at:
-            self.checked = at, settled.settled(self.desk)
+            self.checked = at, draw.ahead(self.desk) if self.desk.drawn else settled.settled(self.desk)
         return self.checked[1]
 
     def order(self, who: str) -> tuple[Pair, ...]:

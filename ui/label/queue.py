@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
+from core.domain.format import number
 from core.evaluation.finding import count
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import draw as drawing
@@ -98,6 +99,11 @@ def _effort(now: OpenSet, who: str) -> None:
             "Questions come in the order that was drawn, and Evaluate counts each by its chance. "
             "Stop when your time is up, not because of the grades."
         )
+        if isinstance(ends := now.outlook(), tuple):
+            st.caption(
+                f"Grading the next {drawing.MORE} questions would narrow the difference of the two leading "
+                f"routes from ±{number(ends[0])} to about ±{number(ends[1])} nDCG@10."
+            )
     mine, order = now.desk.by(who), now.order(who)
     if (most := now.most(who)) is None:
         return
@@ -110,7 +116,7 @@ def _effort(now: OpenSet, who: str) -> None:
         )
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        if not left or (not now.desk.drawn and now.settled()):
+        if not left or now.outlook() is True:
             st.caption(
                 f"You can stop: more grades would hardly change which route is best ({left} left)."
                 if left

@@ -16,9 +16,11 @@ from core.domain import people
 from core.domain.errors import BadInput
 from core.evaluation.dataset import UNDECIDED, Drawn, LabelledSet
 from core.evaluation.labels import desk as desks
+from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.route_map import rankings
 from core.evaluation.labels.sampling import chances, uniform
-from core.evaluation.labels.settled import SHOWN
+from core.evaluation.labels.settled import SHOWN, contest, given
+from core.evaluation.statistics import Interval, centre_and_half
 from core.store import Store
 from core.store.labels import LabelStore
 
@@ -26,6 +28,7 @@ TOP = 10
 DISCOUNTS = 1 / np.log2(np.arange(TOP) + 2)  # of DCG, by rank
 # the least size of a question, so that means of routes that are alike on it can be weighted, too
 FLOOR = 0.2
+MORE = 10  # questions that people may grade next
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,32 @@ def draw(store: Store, name: str, routes: Collection[str] = (), seed: int = 1) -
 
     store.change_labels(work)
     return desks.load(store, name).drawn
+
+
+def ahead(desk: Desk, more: int = MORE) -> Interval | None:
+    """Return half the width of the interval of the two leading routes' difference in nDCG@10 by the drawn
+    questions graded so far, and about half that if the next `more` of them are graded, too. None if fewer
+    than `more` are graded, or all.
+    """
+    grades, order = given(desk), desk.drawn
+    places = [desk.asked[id].drawn or Drawn(0.0, 0.0) for id in order]
+    sizes, keys = np.array([(place.size, place.key) for place in places]).reshape(-1, 2).T
+    asked = {id for id, _ in grades}
+    sampled, chance = chances(sizes, keys, np.array([id in asked for id in order], bool))
+    n = int(sampled.sum())
+    if not more <= n < len(order):
+        return None
+    found = contest(desk)
+    ids = dict.fromkeys(id for id, _ in found.pairs)
+    rows = dict(zip(ids, found.rows(found.grades(grades)), strict=True))
+    scores = np.array([np.zeros(len(found.routes)) if (row := rows[id]) is None else row for id in order[:n]])
+    weights = sampled.mean() / chance[:n]
+    best, second = np.argsort(-(weights @ scores))[:2]
+    values = weights * (scores[:, best] - scores[:, second])
+    most = max(1.0, float((weights * sizes[:n]).max()))
+    about = float(values.mean()), float(values.std(ddof=1)), -most, most
+    half, later = (centre_and_half(m, *about)[1] for m in (n, min(n + more, len(order))))
+    return half, later
 
 
 def largest_difference(mine: Sequence[str], theirs: Sequence[str]) -> float:

@@ -121,9 +121,10 @@ class Contest:
 
     def scores(self, grades: Ints) -> Floats:
         """Return nDCG@10 [questions with a relevant passage, routes]."""
-        return np.array([row for row in self._rows(grades) if row is not None]).reshape(-1, len(self.routes))
+        return np.array([row for row in self.rows(grades) if row is not None]).reshape(-1, len(self.routes))
 
-    def _rows(self, grades: Ints) -> list[Floats | None]:
+    def rows(self, grades: Ints) -> list[Floats | None]:
+        """Return nDCG@10 of each question [routes], in the order of the pool; None if nothing is relevant."""
         return [self._row(grades, at) for at in range(self.questions)]
 
     def _row(self, grades: Ints, question: int) -> Floats | None:
@@ -138,7 +139,7 @@ class Contest:
         """Return the passages among `of` that would change the decision if their grade were the opposite,
         those first that separate the routes most; of the first MOST_FLIPPED of them.
         """
-        rows, found = self._rows(grades), []
+        rows, found = self.rows(grades), []
         now = self._standing(rows)
         for one in [one for one in self.order() if one in of][:MOST_FLIPPED]:
             at, flipped = self.pairs.index(one), grades.copy()
@@ -150,7 +151,7 @@ class Contest:
 
     def standing(self, grades: Ints) -> Standing:
         """Return the decision by these grades."""
-        return self._standing(self._rows(grades))
+        return self._standing(self.rows(grades))
 
     def _standing(self, rows: Sequence[Floats | None]) -> Standing:
         scores = np.array([row for row in rows if row is not None])
