@@ -29,6 +29,8 @@ def test_the_interval_is_the_t_interval_of_the_data_and_a_value_at_each_bound():
     padded = [*apart, -1.0, 1.0]
     ends = stats.t.interval(0.99, 41, loc=np.mean(padded), scale=stats.sem(padded))
     assert statistics.difference_interval(list(apart), level=0.99) == pytest.approx(ends)
+    centre, half = statistics.centre_and_half(40, apart.mean(), apart.std(ddof=1), level=0.99)
+    assert (centre - half, centre + half) == pytest.approx(ends)
     wide = statistics.difference_interval(list(3 * apart), span=3.0, level=0.99)
     assert wide == pytest.approx([3 * end for end in ends])
 
@@ -165,6 +167,8 @@ def test_the_power_of_student_is_that_of_published_tables(d_z, pairs):
         (30, 0.1, 0.2, 0.0),
         (109, 0.0, 0.15, -0.05),
         (60, 0.02, 0.1, -0.05),
+        (60, -0.466, 0.02, -0.5),
+        (2, 0.9, 0.05, 0.0),
     ],
 )
 def test_the_power_is_that_of_simulated_intervals(n, delta, sd, above):
