@@ -91,7 +91,7 @@ def entries() -> list[Entry]:
     return [_entry(str(at), experiment_store.stamp(at)) for at in folders]
 
 
-@st.cache_data(max_entries=256, show_spinner=False)
+@st.cache_resource(max_entries=256, show_spinner=False)  # never changed: no copy is needed
 def _entry(folder: str, stamp: tuple[float, ...]) -> Entry:  # noqa: ARG001 - part of the cache key
     from core.evaluation import background  # what measures is not needed for a first page
 
