@@ -14,6 +14,7 @@ from core.evaluation.labels import desk as desks
 from core.store.labels import GRADES, Judgement, Pair
 from ui.app import account, scripts, state
 from ui.app.markup import cut, show, tag
+from ui.components.complaint import who
 from ui.label.desk import SET
 
 KEYS = {0: "a", 1: "s", 2: "d", 3: "f"}  # the home row
@@ -107,6 +108,19 @@ def save(judgement: Judgement, about: str = "", failed: str = "Not saved") -> bo
         return False
     tell(f"Saved {now()}: {about}{said(judgement)}")
     return True
+
+
+def undo(done: str, *, preferences: bool = False) -> Judgement | None:
+    """Take back the annotator's last judgement, remember that for `outcome`, and return the judgement; `done`
+    names what there was to undo.
+    """
+    try:
+        gone = desks.undo(state.store(), st.session_state[SET], who(), preferences=preferences)
+    except RouteScopeError as error:
+        st.session_state[OUTCOME] = ("bad", f"Not undone: {error}")
+        return None
+    tell(f"Withdrawn {now()}: {said(gone)}" if gone else f"Nothing to undo: you have not {done} here.")
+    return gone
 
 
 def tell(text: str) -> None:

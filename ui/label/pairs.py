@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any
+
 import streamlit as st
 
 from core.analysis.term_contributions import Marker
@@ -14,7 +18,7 @@ from core.evaluation.labels.preferences import TOP, Matchup
 from core.evaluation.labels.route_map import rankings
 from core.evaluation.templating import sentences
 from core.store.labels import Kind
-from ui.app import account, say, state
+from ui.app import account, say
 from ui.app.markup import fragment, show, tag
 from ui.app.names import named
 from ui.app.routes import title
@@ -33,6 +37,20 @@ KEYS: tuple[tuple[Kind, str, str], ...] = (
     ("right", "Right is better", "d"),
     ("neither", "Both are bad", "f"),
 )
+
+STRENGTH: dict[str, Callable[[Any], Any]] = {
+    "Route": lambda one: title(one.route),
+    "Strength": lambda one: number(one.strength, signed=True),
+}
+COMPARED: dict[str, Callable[[Any], Any]] = {
+    "Route": lambda one: title(one.route),
+    "Other": lambda one: title(one.other),
+    "Questions": attrgetter("questions"),
+    "Wins": attrgetter("wins"),
+    "Ties": attrgetter("ties"),
+    "Both bad": attrgetter("neither"),
+    "Losses": attrgetter("losses"),
+}
 
 
 @st.fragment
@@ -95,16 +113,8 @@ def _judge(at: Matchup | None, kind: Kind) -> None:
 
 
 def _undo() -> None:
-    try:
-        gone = desks.undo(state.store(), opened().desk.set.name, annotator(), preferences=True)
-    except RouteScopeError as error:
-        st.session_state[keys.OUTCOME] = ("bad", f"Not undone: {error}")
-        return
-    if gone is None:
-        keys.tell("Nothing to undo: you have not compared anything here.")
-        return
-    st.session_state[AT] = gone.question, tuple(sorted(desks.routes_of(gone)))
-    keys.tell(f"Withdrawn {keys.now()}: {keys.said(gone)}")
+    if gone := keys.undo("compared anything", preferences=True):
+        st.session_state[AT] = gone.question, tuple(sorted(desks.routes_of(gone)))
 
 
 def _result(desk: Desk) -> None:
@@ -114,28 +124,16 @@ def _result(desk: Desk) -> None:
     show(tag("div", *(tag("p", f"{one}.", css="rs-label-line") for one in said), css="rs"))
     if not found.pairs:
         return
-    strengths = [
-        {
-            "Route": title(one.route),
-            "Strength": number(one.strength, signed=True),
-            "Preferred": number(one.preferred),
-            "95%": between(*one.ci95),
-        }
-        for one in found.routes
-    ]
-    tables.table(strengths, "label_pair_strengths", "Strengths by Bradley and Terry", width=560)
-    rows = [
-        {
-            "Route": title(one.route),
-            "Other": title(one.other),
-            "Questions": one.questions,
-            "Wins": one.wins,
-            "Ties": one.ties,
-            "Both bad": one.neither,
-            "Losses": one.losses,
-            "Preferred": number(one.preferred),
-            "95%": between(*one.ci95),
-        }
-        for one in found.pairs
-    ]
-    tables.table(rows, "label_pair_pairs", "Comparisons of every two routes")
+    for of, columns, about in (
+        (found.routes, STRENGTH, "Strengths by Bradley and Terry"),
+        (found.pairs, COMPARED, "Comparisons of every two routes"),
+    ):
+        rows = [
+            {
+                **{head: read(one) for head, read in columns.items()},
+                "Preferred": number(one.preferred),
+                "95%": between(*one.ci95),
+            }
+            for one in of
+        ]
+        tables.table(rows, f"label_pair:{about}", about)

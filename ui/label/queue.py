@@ -9,7 +9,6 @@ import streamlit as st
 from core.domain.errors import RouteScopeError
 from core.domain.format import number
 from core.evaluation.finding import count
-from core.evaluation.labels import desk as desks
 from core.evaluation.labels import draw as drawing
 from core.evaluation.labels import label_next
 from core.evaluation.labels.desk import Desk
@@ -196,16 +195,8 @@ def _judge(kind: Kind, grade: int | None = None) -> None:
 
 
 def _undo() -> None:
-    try:
-        gone = desks.undo(state.store(), st.session_state[SET], annotator())
-    except RouteScopeError as error:
-        st.session_state[keys.OUTCOME] = ("bad", f"Not undone: {error}")
-        return
-    if gone is None:
-        keys.tell("Nothing to undo: you have not judged any passage here.")
-        return
-    st.session_state[AT] = gone.pair
-    keys.tell(f"Withdrawn {keys.now()}: {keys.said(gone)}")
+    if gone := keys.undo("judged any passage"):
+        st.session_state[AT] = gone.pair
 
 
 def _next() -> None:
