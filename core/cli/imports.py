@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ from core.api.site import write_site
 from core.cli import corpora
 from core.cli.commands import argument, command
 from core.cli.common import bytes_of, emit, export, note, stoppable, working
+from core.corpus.passage_matching import describe
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Run
 from core.engine import engine as engines
@@ -22,7 +24,7 @@ from core.evaluation.spec import option
 from core.evaluation.templating import say
 from core.store import Store
 from core.store.otlp import from_protobuf, to_otlp, to_protobuf
-from core.store.traces_in import MAX_BYTES, ForeignTrace, ReadTraces, read, read_documents
+from core.store.traces_in import MAX_BYTES, ForeignTrace, ReadTraces, in_words, read, read_documents
 
 PROTOBUF = (".pb", ".proto", ".binpb")
 LARGEST = 512 * 2**20  # bytes of a bundle that is read to be imported
@@ -79,7 +81,7 @@ def import_(
         asked = pool.from_requests(store, label_set, found.runs, sample=sample, seed=seed)
     document = as_document(found) | ({"label_set": label_set, "questions": asked} if label_set else {})
     document |= {"feedback": len(found.feedback), "complaints": complaints.added}
-    told = say("commands.imported", document, found.left_out, label_set)
+    told = say("commands.imported", document, in_words(found.skipped), label_set)
     emit(document, "\n".join(filter(None, [told, complaints.in_words()])))
 
 
@@ -109,7 +111,7 @@ def _begins_as_zip(file: Path) -> bool:
 def traces_of(file: Path) -> ReadTraces:
     """Read the traces in a file: protobuf by its name, else any other form. Raises BadInput."""
     data, protobuf = bytes_of(file, MAX_BYTES, "a file of traces"), file.suffix.lower() in PROTOBUF
-    return read_documents([from_protobuf(data)], file.name) if protobuf else read(data, file.name)
+    return read_documents([from_protobuf(data)], file.name, Counter()) if protobuf else read(data, file.name)
 
 
 def as_document(found: ImportedTraces) -> dict[str, Any]:
@@ -122,7 +124,7 @@ def as_document(found: ImportedTraces) -> dict[str, Any]:
         "routes": sorted({result.route for run in found.runs for result in run.results}),
         "passages": len(found.rules),
         "matched": matched,
-        "matching": found.matching,
+        "matching": describe(found.matches),
         "skipped": dict(sorted(found.skipped.items())),
     }
 

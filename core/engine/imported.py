@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Any
 
 from core.corpus.build import Progress
 from core.corpus.corpus import Corpus
-from core.corpus.passage_matching import Matched, Rule, describe
+from core.corpus.passage_matching import Matched, Rule
 from core.corpus.source import slug
 from core.domain.errors import BadInput, Unavailable
 from core.domain.external import ForeignHit
@@ -22,11 +21,11 @@ from core.domain.types import Link, Passage, Query, Ranking, RouteResult, Run, S
 from core.engine import returned_corpus
 from core.engine.contexts import ContextFactory
 from core.steps.external import links_to, ranking_of
-from core.store.trace_sources.values import FEEDBACK
-from core.store.traces_in import ForeignSpan, ForeignTrace, in_words
+from core.store.trace_sources.values import FEEDBACK, opened
+from core.store.traces_in import OUTPUTS, ForeignSpan, ForeignTrace
 
 INPUT = ("input.value", "langfuse.observation.input", "langfuse.trace.input", "traceloop.entity.input")
-OUTPUT = ("output.value", "langfuse.observation.output", "langfuse.trace.output", "traceloop.entity.output")
+OUTPUT = (*OUTPUTS, "langfuse.trace.output")
 MODEL = ("llm.model_name", "gen_ai.response.model", "gen_ai.request.model", "reranker.model_name")
 PROMPT = ("llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
 COMPLETION = ("llm.token_count.completion", "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
@@ -52,16 +51,6 @@ class ImportedTraces:
     def rules(self) -> list[Rule | None]:
         """Return the matching rule of each passage; None if unmatched."""
         return [rule for one in self.matches for rule in one.rules]
-
-    @property
-    def matching(self) -> str:
-        """Describe how the passages were matched."""
-        return describe(self.matches)
-
-    @property
-    def left_out(self) -> str:
-        """Describe what was left out or repaired; "" for nothing."""
-        return in_words(self.skipped)
 
 
 def store_traces(
@@ -183,12 +172,9 @@ class _Reading:
 
     def _below(self, top: ForeignSpan) -> tuple[ForeignSpan, ...]:
         """Return a span as a root, and all spans below it."""
-        inside, grew = {top.id}, True
-        while grew:
-            more = {s.id for s in self._trace.spans if s.parent in inside} - inside
-            grew, inside = bool(more), inside | more
-        found = (span for span in self._trace.spans if span.id in inside)
-        return tuple(replace(span, parent="") if span is top else span for span in found)
+        found = {top.id: replace(top, parent="")}
+        found |= {span.id: span for span in self._trace.spans if span.parent in found}
+        return tuple(found.values())
 
     def _result(self, name: str, title: str, spans: tuple[ForeignSpan, ...]) -> RouteResult:
         roots = [span for span in spans if not span.parent]
@@ -238,12 +224,10 @@ class _Steps:
         self._numbers = {span.id: number for number, span in enumerate(spans, 1)}
         self._rankings: dict[int, Ranking] = {}  # by the number of the span that gave the list
         self._taken: set[int] = set()  # spans whose list another step consumed
-        own = {span.id: span for span in spans}
         above: set[str] = set()  # spans with a list somewhere below them
-        for id in {span.parent for span in spans if span.hits}:
-            while id in own and id not in above:
-                above.add(id)
-                id = own[id].parent
+        for span in reversed(spans):  # a step is behind the one above it
+            if span.hits or span.id in above:
+                above.add(span.parent)
         late = [span for span in spans if span.hits is not None and span.id in above]
         for span in spans:
             self._add(span, None if span in late else span.hits)
@@ -399,10 +383,7 @@ def _metadata(span: ForeignSpan) -> dict[str, Any]:
     """Return a span's metadata, from JSON or from separate attributes, as Phoenix writes them."""
     prefix = "metadata."
     own = {key.removeprefix(prefix): v for key, v in span.attributes.items() if key.startswith(prefix)}
-    try:
-        found = json.loads(span.text("metadata") or "{}")
-    except (ValueError, RecursionError):
-        return own
+    found = opened(span.text("metadata"))
     return {**own, **found} if isinstance(found, dict) else own
 
 
@@ -424,13 +405,7 @@ def _message(span: ForeignSpan, side: str) -> str:
 
 def _plain(text: str, names: Sequence[str]) -> str:
     """Extract the readable question or answer: the text itself, or the matching field of a JSON value."""
-    if text[:1] not in '[{"' or not text:
-        return text
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    return _found(value, names, DEPTH) or ""
+    return _found(opened(text), names, DEPTH) or ""
 
 
 def _found(value: Any, names: Sequence[str], depth: int) -> str | None:

@@ -20,6 +20,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from core.corpus.passage_matching import describe
 from core.domain.errors import BadInput, RouteScopeError, Unavailable
 from core.engine.imported import ImportedTraces
 from core.store.otlp import from_protobuf
@@ -91,7 +92,7 @@ class Collector:
             self._waiting -= len(spans)
         if not spans:
             return
-        read = assembled(spans)
+        read = assembled(spans, Counter())
         try:
             found = self._take(read.traces)
         except RouteScopeError as error:
@@ -100,9 +101,9 @@ class Collector:
         found.skipped += read.skipped
         self.stored += len(found.runs)
         known = f"; {len(found.known)} already there" if found.known else ""
-        left = f"; left out or mended: {found.left_out}" if found.left_out else ""
+        left = f"; left out or mended: {in_words(found.skipped)}" if found.skipped else ""
         last = found.runs[-1].query.text[:80] if found.runs else ""
-        matching = f" ({last}). {found.matching.rstrip('.')}" if found.runs else ""
+        matching = f" ({last}). {describe(found.matches).rstrip('.')}" if found.runs else ""
         self._said(f"{len(found.runs)} runs stored{matching}{known}{left}")
 
     def run(self, stop: threading.Event, every_s: float = 0.5) -> None:

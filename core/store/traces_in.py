@@ -16,10 +16,11 @@ import csv
 import io
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Any, TypeVar, cast, get_args
 
 from core.domain.errors import BadInput, shortened
@@ -119,9 +120,8 @@ def read(data: bytes, name: str) -> ReadTraces:
     return read_documents(_documents(data, name, skipped), name, skipped)
 
 
-def read_documents(documents: Iterable[Any], name: str, skipped: Counter[str] | None = None) -> ReadTraces:
-    """As `read`, of parsed JSON."""
-    skipped = Counter() if skipped is None else skipped
+def read_documents(documents: Iterable[Any], name: str, skipped: Counter[str]) -> ReadTraces:
+    """Read traces as `read`, from parsed JSON."""
     spans: list[ForeignSpan] = []
     for one in documents:
         for span in _spans(one, skipped):
@@ -144,12 +144,12 @@ def spans_of(document: Any, skipped: Counter[str]) -> list[ForeignSpan]:
         name in document for name in ("resourceSpans", "resource_spans")
     ):
         raise BadInput("the request has no resourceSpans: it is no OTLP traces")
-    return list(_otlp(document, skipped))
+    return list(_spans(document, skipped))
 
 
-def assembled(spans: Iterable[ForeignSpan], skipped: Counter[str] | None = None) -> ReadTraces:
-    """Spans put together to traces."""
-    found = ReadTraces(skipped=Counter() if skipped is None else skipped)
+def assembled(spans: Iterable[ForeignSpan], skipped: Counter[str]) -> ReadTraces:
+    """Assemble spans to traces."""
+    found = ReadTraces(skipped=skipped)
     by_trace: dict[str, dict[str, ForeignSpan]] = {}
     for span in spans:
         own = by_trace.setdefault(span.trace, {})
@@ -175,40 +175,30 @@ def _ordered(own: dict[str, ForeignSpan], skipped: Counter[str]) -> list[Foreign
     """Return the spans of a trace as a tree: missing or circular parents are removed, and no span ends before
     it starts.
     """
+    below: defaultdict[str, list[ForeignSpan]] = defaultdict(list)
+    for span in own.values():
+        below[span.parent if span.parent in own else ""].append(span)
+    keys: dict[str, tuple[int, int, int, str]] = {}  # when a span and all above it have begun; its depth
     mended: dict[str, ForeignSpan] = {}
-
-    def circular(id: str) -> bool:
-        seen, at = set[str](), id
-        while at and at in own and at not in seen:
-            seen.add(at)
-            at = (mended.get(at) or own[at]).parent
-        return at == id
-
-    for id, span in own.items():
-        parent = span.parent
-        if parent and parent not in own:
-            skipped["spans whose parent is missing, kept without one"] += 1
-            parent = ""
-        elif parent and circular(id):
-            skipped["spans whose parents go in a circle, kept without one"] += 1
-            parent = ""
-        end = span.end
-        if end < span.start:
-            skipped["spans that end before they begin, kept with no duration"] += 1
-            end = span.start
-        mended[id] = replace(span, parent=parent, end=end)
-    skew = sum(bool(s.parent) and s.start < mended[s.parent].start for s in mended.values())
-    if skew:
-        skipped["spans that begin before their parent (clock skew), kept as they are"] += skew
-    began: dict[str, tuple[int, int]] = {}  # when a span and all above it have begun, and how deep it is
-    for span in mended.values():
-        above = [span]
-        while above[-1].parent and above[-1].id not in began:
-            above.append(mended[above[-1].parent])
-        for one in reversed(above):
-            start, depth = began.get(one.parent, (one.start, 0)) if one.parent else (one.start, 0)
-            began[one.id] = max(one.start, start), depth + 1
-    return sorted(mended.values(), key=lambda span: (*began[span.id], -span.end, span.id))
+    for top in (*below[""], *own.values()):  # what no root leads to is in a circle, or below one
+        if top.id in mended:
+            continue
+        if top.parent:
+            why = "parents go in a circle" if top.parent in own else "parent is missing"
+            skipped[f"spans whose {why}, kept without one"] += 1
+        queue = [(replace(top, parent=""), top.start, 0)]
+        for span, start, depth in queue:
+            if span.end < span.start:
+                skipped["spans that end before they begin, kept with no duration"] += 1
+                span = replace(span, end=span.start)
+            mended[span.id] = span
+            keys[span.id] = start, depth, -span.end, span.id
+            for child in below[span.id]:
+                if child.id not in mended:
+                    if child.start < span.start:
+                        skipped["spans that begin before their parent (clock skew), kept as they are"] += 1
+                    queue.append((child, max(start, child.start), depth + 1))
+    return sorted(mended.values(), key=lambda span: keys[span.id])
 
 
 def _with_lists(spans: list[ForeignSpan]) -> list[ForeignSpan]:
@@ -219,7 +209,7 @@ def _with_lists(spans: list[ForeignSpan]) -> list[ForeignSpan]:
     above: set[str] = set()  # spans with a list somewhere below them
     for span in reversed(spans):  # a step is behind the one above it
         open_ = span.id not in above and span.hits is None and span.kind not in ("LLM", "EMBEDDING")
-        if open_ and (hits := tuple(_objects(listed(span.text(*OUTPUTS))))):
+        if open_ and (hits := _objects(listed(span.text(*OUTPUTS)))):
             kind = "RETRIEVER" if span.kind in ("CHAIN", "TOOL") and span.parent else span.kind
             found[span.id] = replace(span, hits=hits, kind=kind)
         if found[span.id].hits or span.id in above:
@@ -286,28 +276,34 @@ def _whole_values(text: str, skipped: Counter[str]) -> Iterator[Any]:
 
 
 def _spans(document: Any, skipped: Counter[str]) -> Iterator[ForeignSpan]:
-    """Yield the spans of a JSON document of any known shape."""
+    """Yield the spans of a JSON document of any known shape, and count what cannot be read."""
+    for make in _records(document, skipped):
+        if (span := _read_or_skip(partial(_made, make), skipped, "spans")) is not None:
+            yield span
+
+
+def _records(document: Any, skipped: Counter[str]) -> Iterator[Callable[[], Mapping[str, Any]]]:
+    """Yield a function for each span of a document that returns its record, an empty one for no span."""
     if isinstance(document, list):
         for one in document:
-            yield from _spans(one, skipped) if isinstance(one, dict) else _no_span(skipped)
+            yield from _records(one if isinstance(one, dict) else {}, skipped)
     elif not isinstance(document, dict):
-        yield from _no_span(skipped)
+        yield dict
     elif any(key in document for key in ("resourceSpans", "resource_spans")):
-        yield from _otlp(document, skipped)
+        yield from _otlp(document)
     elif isinstance(ids := document.get("context.trace_id"), dict):  # a data frame by columns
         for key in ids:
             row = {name: column.get(key) for name, column in document.items() if isinstance(column, dict)}
-            yield from _spans({"context.span_id": key, **row}, skipped)
+            yield from _records({"context.span_id": key, **row}, skipped)
     elif (source := source_of(document)) is not None:
         tool, reader = source
         for record in _read_or_skip(lambda: list(reader(document)), skipped, f"entries of {tool}") or ():
-            yield from _span(partial(dict, record), skipped)
+            yield partial(dict, record)
     elif "context" in document or "context.trace_id" in document:
-        yield from _span(partial(_openinference, document), skipped)
-    elif inside := next((v for n in _NAMES["pages"] if isinstance(v := document.get(n), list)), None):
-        yield from _spans(inside, skipped)  # a page of an API
-    else:
-        yield from _no_span(skipped)
+        yield partial(_openinference, document)
+    else:  # a page of an API
+        pages = (v for name in _NAMES["pages"] if isinstance(v := document.get(name), list) and v)
+        yield from _records(next(pages, None), skipped)
 
 
 def _read_or_skip(make: Callable[[], T], skipped: Counter[str], what: str) -> T | None:
@@ -320,27 +316,18 @@ def _read_or_skip(make: Callable[[], T], skipped: Counter[str], what: str) -> T 
         return None
 
 
-def _no_span(skipped: Counter[str]) -> Iterator[ForeignSpan]:
-    skipped["entries that are no span"] += 1
-    yield from ()
-
-
-def _otlp(document: Mapping[str, Any], skipped: Counter[str]) -> Iterator[ForeignSpan]:
-    for resource in _dicts(either(document, "resourceSpans", "resource_spans"), skipped):
+def _otlp(document: Mapping[str, Any]) -> Iterator[Callable[[], Mapping[str, Any]]]:
+    for resource in _dicts(either(document, "resourceSpans", "resource_spans")):
         about = _attributes((resource.get("resource") or {}).get("attributes"))
         service = str(either(about, "openinference.project.name", "service.name") or "")
         scopes = either(resource, "scopeSpans", "scope_spans", "instrumentationLibrarySpans")
-        for scope in _dicts(scopes, skipped):
-            for span in _dicts(scope.get("spans"), skipped):
-                yield from _span(partial(_otlp_record, span, service), skipped)
+        for scope in _dicts(scopes):
+            yield from (partial(_otlp_record, span, service) for span in _dicts(scope.get("spans")))
 
 
-def _dicts(value: Any, skipped: Counter[str]) -> Iterator[dict[str, Any]]:
-    for one in value if isinstance(value, list) else ():
-        if isinstance(one, dict):
-            yield one
-        else:
-            skipped["entries that are no span"] += 1
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    """Return a list of objects, with an empty one for anything else in it."""
+    return [one if isinstance(one, dict) else {} for one in value] if isinstance(value, list) else []
 
 
 def _otlp_record(span: Mapping[str, Any], service: str) -> dict[str, Any]:
@@ -359,11 +346,10 @@ def _events(given: Any, own: Attributes, service: str) -> Attributes:
     in its own attributes. The decisions of our own routes are no feedback.
     """
     found: list[dict[str, Any]] = []
-    for one in given if isinstance(given, list) else ():
-        if isinstance(one, dict):
-            attributes = one.get("attributes")
-            plain = attributes if isinstance(attributes, dict) else _attributes(attributes)
-            found.append({"name": str(one.get("name") or ""), "attributes": plain})
+    for one in _dicts(given):
+        attributes = one.get("attributes")
+        plain = attributes if isinstance(attributes, dict) else _attributes(attributes)
+        found.append({"name": str(one.get("name") or ""), "attributes": plain})
     given_ = [one["attributes"] for one in found if one["name"] == EVALUATION and service != SERVICE]
     given_ += [own] if "gen_ai.evaluation.name" in own else []
     parts = ("name", "score.value", "score.label", "explanation")
@@ -392,15 +378,9 @@ def _openinference(record: Mapping[str, Any]) -> dict[str, Any]:
 # Spans.
 
 
-def _span(make: Callable[[], Mapping[str, Any]], skipped: Counter[str]) -> Iterator[ForeignSpan]:
-    """Yield the span of a record, or count why it cannot be read."""
-    span = _read_or_skip(lambda: _made(make()), skipped, "spans")
-    if span is not None:
-        yield span
-
-
-def _made(record: Mapping[str, Any]) -> ForeignSpan:
-    """Read a span as `core.store.trace_sources` produces it."""
+def _made(make: Callable[[], Mapping[str, Any]]) -> ForeignSpan:
+    """Read a span from the record that `make` returns, as `core.store.trace_sources` produces it."""
+    record = make()
     trace, id, parent = (record.get(name) for name in ("trace_id", "span_id", "parent_id"))
     if not isinstance(trace, str) or not trace or not isinstance(id, str) or not id:
         raise ValueError("no trace id or span id")
@@ -434,16 +414,16 @@ def _kind(given: Any, attributes: Mapping[str, Any]) -> SpanKind:
 def _hits(span: ForeignSpan) -> tuple[tuple[ForeignHit, ...] | None, tuple[ForeignHit, ...]]:
     """Return a span's output list, and its input list if it reranks."""
     found = span.attributes
-    given = tuple(_listed(found, "reranker.input_documents."))
+    given = _listed(found, "reranker.input_documents.")
     for prefix in ("reranker.output_documents.", "retrieval.documents."):
-        if hits := tuple(_listed(found, prefix)):
+        if hits := _listed(found, prefix):
             return hits, given
     stated = found.get("gen_ai.retrieval.documents")
     if isinstance(stated, str):
         parsed = parsed_text(stated)
-        return tuple(_objects(parsed if isinstance(parsed, list) else [])), given
-    if objects := _numbered(found, "gen_ai.retrieval.documents.") or tuple(_objects(_of_events(found))):
-        return tuple(_objects(objects)) if isinstance(objects, list) else objects, given
+        return _objects(parsed if isinstance(parsed, list) else ()), given
+    if hits := _objects(_numbered(found, "gen_ai.retrieval.documents.")) or _objects(_of_events(found)):
+        return hits, given
     if span.kind not in ("RETRIEVER", "RERANKER"):
         return None, given
     output = span.text(*OUTPUTS)
@@ -452,7 +432,7 @@ def _hits(span: ForeignSpan) -> tuple[tuple[ForeignHit, ...] | None, tuple[Forei
         if isinstance(value, dict):
             value = next((value[name] for name in LISTS if isinstance(value.get(name), list)), None)
         texts = value if isinstance(value, list) else []
-    return tuple(_objects(texts)), given
+    return _objects(texts), given
 
 
 def _of_events(attributes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -466,14 +446,10 @@ def _of_events(attributes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {**given, "metadata": metadata, **({"content": text} if text else {}), "document": None}
 
 
-def _listed(attributes: Mapping[str, Any], prefix: str) -> Iterator[ForeignHit]:
-    """`PREFIX N.document.FIELD` of OpenInference, or Arize' one list of contents."""
-    for one in _numbered(attributes, prefix):
-        document = one.get("document")
-        if isinstance(document, dict):
-            yield from _objects([document])
+def _listed(attributes: Mapping[str, Any], prefix: str) -> tuple[ForeignHit, ...]:
+    """Read `PREFIX N.document.FIELD` of OpenInference, or Arize' one list of contents."""
     contents = [value for name, value in sorted(attributes.items()) if name.startswith(f"{prefix}contents.")]
-    yield from _objects(contents)
+    return _objects(_dicts([one.get("document") for one in _numbered(attributes, prefix)]) + contents)
 
 
 def _numbered(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
@@ -494,19 +470,15 @@ def _numbered(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]
     return [found[number] for number in sorted(found)]
 
 
-def _objects(given: Iterable[Any]) -> Iterator[ForeignHit]:
-    """Yield retrieved documents in the shapes of frameworks; one with neither id nor text is skipped."""
-    for count, one in enumerate(given):
-        if count >= MAX_HITS:
-            return
-        if isinstance(one, str):
-            one = document(one) or {"content": one}
-        if isinstance(one, dict) and (hit := _hit(one)) is not None:
-            yield hit
+def _objects(given: Iterable[Any]) -> tuple[ForeignHit, ...]:
+    """Return retrieved documents in the shapes of frameworks; one with neither id nor text is skipped."""
+    objects = ({"content": one} if isinstance(one, str) else one for one in islice(given, MAX_HITS))
+    hits = (_hit(one) for one in objects if isinstance(one, dict))
+    return tuple(hit for hit in hits if hit is not None)
 
 
 def _hit(one: Mapping[str, Any]) -> ForeignHit | None:
-    one = document(one) or one
+    one = document(one) or document(one.get("content")) or one
     score = either(one, *_NAMES["score"])
     if score is None and (distance := finite_number(either(one, *_NAMES["distance"]))) is not None:
         score = -distance  # the nearest first, as everywhere
@@ -543,8 +515,8 @@ def _hit(one: Mapping[str, Any]) -> ForeignHit | None:
 def _attributes(given: Any) -> Attributes:
     """Flatten the attributes of OTLP."""
     found: Attributes = {}
-    for one in given if isinstance(given, list) else ():
-        if isinstance(one, dict) and isinstance(one.get("key"), str):
+    for one in _dicts(given):
+        if isinstance(one.get("key"), str):
             _flatten(storable(one["key"]), _any_value(one.get("value"), 0), found)
     return found
 
@@ -563,7 +535,7 @@ def _any_value(value: Any, depth: int) -> Any:
         if kind == "arrayvalue" and isinstance(item, dict):
             return [_any_value(one, depth + 1) for one in item.get("values") or ()]
         if kind == "kvlistvalue" and isinstance(item, dict):
-            pairs = [one for one in item.get("values") or () if isinstance(one, dict)]
+            pairs = _dicts(item.get("values"))
             return {str(one.get("key")): _any_value(one.get("value"), depth + 1) for one in pairs}
     return None
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from core.store.trace_sources.values import (
     FEEDBACK,
-    VOCABULARY,
     either,
     feedback_of,
     fields_of,
@@ -78,10 +77,10 @@ def _trace(trace: Document, observations: Any, scores: Any) -> Records:
     begun = either(trace, "timestamp", "createdAt", "created_at")
     if not inside and begun is None:
         return
-    attributes = sides(trace.get("input"), trace.get("output"))
-    for name, of in (("session.id", ("sessionId", "session_id")), ("user.id", ("userId", "user_id"))):
-        if value := either(trace, *of):
-            attributes[name] = str(value)
+    session = either(trace, "sessionId", "session_id")
+    attributes = sides(trace.get("input"), trace.get("output"), session=session)
+    if user := either(trace, "userId", "user_id"):
+        attributes["user.id"] = str(user)
     attributes[FEEDBACK] = [
         feedback_of(
             "Langfuse",
@@ -110,18 +109,13 @@ def _observation(record: Document) -> Records:
     kind = str(record.get("type") or "")
     if kind == "EVENT":
         return
-    attributes = sides(record.get("input"), record.get("output"))
-    if model := either(record, "model", "providedModelName", "provided_model_name"):
-        attributes["llm.model_name"] = str(model)
+    model = either(record, "model", "providedModelName", "provided_model_name")
     used = opened(either(record, "usageDetails", "usage_details", "usage"))
-    for name, attribute in VOCABULARY["tokens"].items():
-        if isinstance(used, dict) and used.get(name) is not None:
-            attributes[attribute] = used[name]
     message = str(either(record, "statusMessage", "status_message") or "failed")
     yield fields_of("langfuse", record) | {
         "kind": _KINDS.get(kind, kind),
         "error": message if record.get("level") == "ERROR" else None,
-        "attributes": attributes,
+        "attributes": sides(record.get("input"), record.get("output"), used, model),
     }
 
 
@@ -160,16 +154,9 @@ def _langsmith(document: Document, trace: str = "", parent: str = "") -> Records
     about = about if isinstance(about, dict) else {}
     metadata = about.get("metadata") or {}
     asked = about.get("invocation_params") or {}
-    attributes = sides(document.get("inputs"), document.get("outputs"))
-    for name, value in (
-        ("llm.model_name", either(metadata, "ls_model_name") or either(asked, "model", "model_name")),
-        ("session.id", either(metadata, "session_id", "thread_id", "conversation_id")),
-    ):
-        if value:
-            attributes[name] = str(value)
-    for side, name in (("prompt", "llm.token_count.prompt"), ("completion", "llm.token_count.completion")):
-        if document.get(f"{side}_tokens"):
-            attributes[name] = document[f"{side}_tokens"]
+    model = either(metadata, "ls_model_name") or either(asked, "model", "model_name")
+    session = either(metadata, "session_id", "thread_id", "conversation_id")
+    attributes = sides(document.get("inputs"), document.get("outputs"), document, model, session)
     stats = opened(document.get("feedback_stats"))
     attributes[FEEDBACK] = [
         feedback_of("LangSmith", name, one.get("avg"), next(iter(one.get("values") or ()), None))
@@ -195,7 +182,8 @@ def _mlflow(document: Document) -> Records:
             continue
         context = span.get("context") or {}
         given = {name: opened(value) for name, value in (span.get("attributes") or {}).items()}
-        attributes = sides(given.get("mlflow.spanInputs"), given.get("mlflow.spanOutputs"))
+        model = either(given, "mlflow.llm.model", "gen_ai.request.model")
+        attributes = sides(given.get("mlflow.spanInputs"), given.get("mlflow.spanOutputs"), model=model)
         parent = either(span, "parent_id", "parent_span_id") or ""
         if not parent:
             attributes[FEEDBACK], assessed = assessed, []
@@ -204,8 +192,6 @@ def _mlflow(document: Document) -> Records:
         status = status if isinstance(status, dict) else {"code": status}
         code = str(span.get("status_code") or status.get("code") or "")
         message = span.get("status_message") or status.get("message")
-        if model := either(given, "mlflow.llm.model", "gen_ai.request.model"):
-            attributes["llm.model_name"] = str(model)
         yield fields_of("mlflow", {**span, **context}) | {
             **({"trace_id": trace} if trace else {}),
             "parent_id": parent,

@@ -46,14 +46,17 @@ def opened(value: Any) -> Any:
     return value if found is None else found
 
 
-def sides(given: Any, output: Any) -> dict[str, Any]:
-    """Return an input and an output as attributes."""
-    found: dict[str, Any] = {}
+def sides(
+    given: Any, output: Any, used: Any = None, model: Any = None, session: Any = None
+) -> dict[str, Any]:
+    """Return an input, an output, the tokens `used`, a model and a session as attributes."""
+    counts = used if isinstance(used, dict) else {}
+    found = {to: counts[name] for name, to in VOCABULARY["tokens"].items() if name in counts}
     for name, value in (("input.value", opened(given)), ("output.value", opened(output))):
-        if value is not None:
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-            found[name] = text
-    return found
+        plain = isinstance(value, str | None)
+        found[name] = value if plain else json.dumps(value, ensure_ascii=False, default=str)
+    found |= {"llm.model_name": model and str(model), "session.id": session and str(session)}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def feedback_of(

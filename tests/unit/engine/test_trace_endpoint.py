@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
@@ -96,13 +97,11 @@ def test_what_is_sent_becomes_the_runs_of_the_file(store, collector, form):
         status, answer = ask(body, headers)
         assert status == 200
         assert answer in ({}, b"")
-    expected = imported(trace_endpoint.assembled(collected(otlp())).traces, SHOP, "shop_rag").runs
+    expected = imported(trace_endpoint.assembled(collected(otlp()), Counter()).traces, SHOP, "shop_rag").runs
     assert {run.id: run for run in expected} == {id: store.load(id) for id in store.ids()}
 
 
 def collected(document):
-    from collections import Counter
-
     return trace_endpoint.spans_of(document, Counter())
 
 

@@ -23,7 +23,7 @@ from core.evaluation.labels import desk
 from core.store import Store, traces_in
 from core.store.codec import to_document
 from core.store.otlp import to_otlp
-from core.store.traces_in import in_words, read
+from core.store.traces_in import read
 from tests.fakes import HashEmbedder, MemoryCorpus
 from tests.runs import make_run
 from tests.strategies import some_runs
@@ -280,9 +280,9 @@ def test_a_span_that_cannot_be_read_is_counted_and_the_others_kept(broken):
         (b"{}\n{\n", "1 lines that are not JSON"),
         (b"[" * 100_000, "nested too deeply"),
         (b"{}", "no traces in it"),
-        (b"[1, 2]", "2 entries that are no span"),
+        (b"[1, 2]", "2 spans that cannot be read"),
         (b'{"resourceSpans": []}', "no traces in it"),
-        (b'{"resourceSpans": [{"scopeSpans": [{"spans": ["x"]}]}]}', "1 entries that are no span"),
+        (b'{"resourceSpans": [{"scopeSpans": [{"spans": ["x"]}]}]}', "1 spans that cannot be read"),
     ],
 )
 def test_what_is_no_trace_is_one_clear_message(data, message):
@@ -324,7 +324,7 @@ def test_any_json_is_traces_or_one_message(value):
     except BadInput:
         return
     taken = imported(found.traces, SHOP, "theirs")
-    assert in_words(taken.skipped) == taken.left_out
+    assert len(taken.runs) + taken.skipped.total() == len(found.traces)
 
 
 def test_hostile_text_stays_text():
