@@ -115,8 +115,14 @@ class PostgresServer:
                 self._idle.pop().close()
 
     def readable_error(self, error: psycopg.Error) -> RouteScopeError:
-        """Convert an error of the driver or the server."""
-        return readable_error(error, self.dsn)
+        """Convert an error of the driver or the server to one sentence with a remedy."""
+        said, state = self.dsn.clean(str(error)), error.sqlstate or ""
+        if state.startswith("22"):
+            return BadInput(f"{self.dsn} cannot compare these values: {said}")
+        sign_in = state.startswith("28") or "password" in said or "authentication failed" in said
+        kind = "28" if sign_in else (state or "08") + (" vector" if "vector" in said else "")
+        told = next((words for pattern, words in _ERRORS.items() if re.match(pattern, kind)), "{}: {}")
+        return Unavailable(told.format(self.dsn, said))
 
     def _taken(self) -> tuple[Connection, bool]:
         """Return a connection, and whether it was kept open and may thus be lost."""
@@ -161,17 +167,6 @@ class PostgresServer:
             connection.close()
             raise self.readable_error(error) from None
         return connection
-
-
-def readable_error(error: psycopg.Error, dsn: Dsn) -> RouteScopeError:
-    """Convert an error of the driver or the server to one sentence with a remedy."""
-    said, state = dsn.clean(str(error)), error.sqlstate or ""
-    if state.startswith("22"):
-        return BadInput(f"{dsn} cannot compare these values: {said}")
-    sign_in = state.startswith("28") or "password" in said or "authentication failed" in said
-    kind = "28" if sign_in else (state or "08") + (" vector" if "vector" in said else "")
-    told = next((words for pattern, words in _ERRORS.items() if re.match(pattern, kind)), "{}: {}")
-    return Unavailable(told.format(dsn, said))
 
 
 _ERRORS = {  # by SQLSTATE (PostgreSQL, appendix A)

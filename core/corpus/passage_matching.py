@@ -79,15 +79,6 @@ class Matched:
     clashes: int = 0  # number of hits whose id belongs to other text in the corpus
     standing: tuple[Standing, ...] = ()  # of each hit
 
-    @property
-    def share(self) -> float | None:
-        """The share of the hits that were matched; None without any."""
-        return sum(rule is not None for rule in self.rules) / len(self.rules) if self.rules else None
-
-    def in_words(self) -> str:
-        """One line: how many were matched, by which rules, and what else is to be known."""
-        return describe([self])
-
 
 def describe(matches: Sequence[Matched]) -> str:
     """Describe how many hits of some rankings were matched, by which rules, and other findings."""
@@ -153,7 +144,7 @@ class Matcher:
         self._corpus = corpus
         self._lookup: _Lookup | None = None
         self._known: Recent[tuple[object, ...], _Found] = Recent(KEPT)
-        self._texts: Recent[str, _Text] = Recent(PREPARED)
+        self._text = lru_cache(PREPARED)(_Text.of)
 
     def match(self, hits: Sequence[ForeignHit]) -> Matched:
         """Match the ranking of `hits`, best first, to passages of the corpus.
@@ -323,13 +314,6 @@ class Matcher:
         inside = ((p, self._text(p.text)) for p in candidates.values() if p.doc_id == found.doc_id)
         every = (p for p, other in inside if len(other.known) >= least and text.holds(other))
         return _Found(tuple(sorted(every, key=_in_order)), rule)
-
-    def _text(self, text: str) -> _Text:
-        known = self._texts.get(text)
-        if known is None:
-            known = _Text.of(text)
-            self._texts[text] = known
-        return known
 
 
 def _located(text: str, document: str) -> Span | None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import uvicorn
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -125,14 +126,6 @@ JSON, PROTOBUF = "application/json", "application/x-protobuf"
 LATE = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
-class RequestRefused(Exception):
-    """A refused request: its HTTP status, and why."""
-
-    def __init__(self, status: int, why: str) -> None:
-        super().__init__(why)
-        self.status = status
-
-
 class TraceEndpoint:
     """The server; `port` 0 chooses a free one. Raises Unavailable if the port is taken."""
 
@@ -178,7 +171,7 @@ class TraceEndpoint:
         try:
             kind = _kind(request)
             if self._taking >= AT_ONCE:
-                raise RequestRefused(503, f"more than {AT_ONCE} requests at once; send it again later")
+                raise HTTPException(503, f"more than {AT_ONCE} requests at once; send it again later")
             self._taking += 1
             try:
                 data = await _body(request)
@@ -190,10 +183,10 @@ class TraceEndpoint:
             response = _response(200, kind, {"partialSuccess": partial} if rejected else {})
         except ClientDisconnect:
             return
-        except (RequestRefused, RouteScopeError) as error:
-            status = 400 if isinstance(error, BadInput) else 503
-            status = error.status if isinstance(error, RequestRefused) else status
-            response = _response(status, kind, {"message": str(error)})
+        except HTTPException as error:
+            response = _response(error.status_code, kind, {"message": error.detail})
+        except RouteScopeError as error:
+            response = _response(400 if isinstance(error, BadInput) else 503, kind, {"message": str(error)})
         await response(scope, receive, send)
 
     def _take(self, kind: str, data: bytes, encoding: str) -> tuple[int, str]:
@@ -203,7 +196,7 @@ class TraceEndpoint:
         try:
             document = json.loads(data)
         except (ValueError, RecursionError) as error:
-            raise RequestRefused(400, f"the request is not JSON: {error}") from None
+            raise HTTPException(400, f"the request is not JSON: {error}") from None
         return self._collector.add(document)
 
 
@@ -225,21 +218,21 @@ class _Connection(H11Protocol):
 
 
 def _kind(request: Request) -> str:
-    """Return the content type. Raises Refused for what no exporter sends, least of all a browser's page."""
+    """Return the content type. Raises HTTPException for what no exporter sends, as a browser's page."""
     if request.method != "POST":
-        raise RequestRefused(405, f"only POST {PATH} is taken")
+        raise HTTPException(405, f"only POST {PATH} is taken")
     host = request.headers.get("host", "").rsplit(":", 1)[0].strip("[]").lower()
     if host not in (HOST, "localhost", "::1"):
-        raise RequestRefused(403, "the request is for another host")
+        raise HTTPException(403, "the request is for another host")
     if "origin" in request.headers:
-        raise RequestRefused(403, "requests of web pages are not taken")
+        raise HTTPException(403, "requests of web pages are not taken")
     if request.scope["path"].rstrip("/") != PATH:
-        raise RequestRefused(404, f"only {PATH} is there")
+        raise HTTPException(404, f"only {PATH} is there")
     kind = request.headers.get("content-type", "").split(";", 1)[0].strip().lower()
     if kind not in (JSON, PROTOBUF):
-        raise RequestRefused(415, f"Content-Type {kind or 'missing'!r}; send {JSON} or {PROTOBUF}")
+        raise HTTPException(415, f"Content-Type {kind or 'missing'!r}; send {JSON} or {PROTOBUF}")
     if (encoding := _encoding(request)) not in ("identity", "gzip"):
-        raise RequestRefused(415, f"Content-Encoding {encoding!r}; send gzip or none")
+        raise HTTPException(415, f"Content-Encoding {encoding!r}; send gzip or none")
     return kind
 
 
@@ -248,7 +241,7 @@ def _encoding(request: Request) -> str:
 
 
 async def _body(request: Request) -> bytes:
-    """Return the body as it was sent; Refused if it is too large, which its length may already say."""
+    """Return the body as it was sent; HTTPException if it is too large, which its length may already say."""
     length = int(request.headers.get("content-length", "0"))
     body = bytearray()
     if length <= MAX_BYTES:
@@ -257,7 +250,7 @@ async def _body(request: Request) -> bytes:
             if len(body) > MAX_BYTES:
                 break
     if max(length, len(body)) > MAX_BYTES:
-        raise RequestRefused(413, f"{max(length, len(body)):,} bytes; at most {MAX_BYTES:,} in one request")
+        raise HTTPException(413, f"{max(length, len(body)):,} bytes; at most {MAX_BYTES:,} in one request")
     return bytes(body)
 
 
@@ -267,16 +260,16 @@ def _response(status: int, kind: str, document: dict[str, Any]) -> Response:
 
 
 def _unpacked(data: bytes) -> bytes:
-    """Unpack a gzip body up to the allowed size. Raises Refused for a larger or damaged one."""
+    """Unpack a gzip body up to the allowed size. Raises HTTPException for a larger or damaged one."""
     unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)
     try:
         found = unpacker.decompress(data, MAX_BYTES + 1)
     except zlib.error as error:
-        raise RequestRefused(400, f"the request is no gzip: {error}") from None
+        raise HTTPException(400, f"the request is no gzip: {error}") from None
     if len(found) > MAX_BYTES:
-        raise RequestRefused(413, f"more than {MAX_BYTES:,} bytes unpacked")
+        raise HTTPException(413, f"more than {MAX_BYTES:,} bytes unpacked")
     if not unpacker.eof:
-        raise RequestRefused(400, "the gzip of the request ends too early")
+        raise HTTPException(400, "the gzip of the request ends too early")
     return found
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from core.backends.admission import aside
-from core.corpus.passage_matching import Matched, own
+from core.corpus.passage_matching import Matched, describe, own
 from core.domain import outputs
 from core.domain.errors import Cancelled, PipelineTimedOut
 from core.domain.external import KINDS, ForeignHit, PipelineReply, PipelineStage
@@ -224,7 +224,7 @@ def _output(
     reply, rules = given.reply, Counter[str](rule for rule in final.rules if rule is not None)
     unmatched = tuple(one.passage.id for one in final.placed if one.rule is None)
     stages = tuple(stage.name for stage in reply.stages)
-    matched = (len(final.rules), sum(rules.values()), dict(rules), unmatched, final.in_words())
+    matched = (len(final.rules), sum(rules.values()), dict(rules), unmatched, describe([final]))
     told = (stages, reply.scored, given.inside_ms, given.made, reply.ignored)
     return outputs.External(
         name, door, *matched, round(matching_ms, 3), *told, tuple(_returned(reply.hits, final))

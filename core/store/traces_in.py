@@ -18,6 +18,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -84,8 +85,7 @@ class ForeignSpan:
 
     def number(self, *names: str) -> int:
         """Return the first of these attributes that is a number, else 0."""
-        found = (whole(self.attributes.get(name)) for name in names)
-        return next((one for one in found if one is not None), 0)
+        return next((n for name in names if (n := whole(self.attributes.get(name))) is not None), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +241,10 @@ def _documents(data: bytes, name: str, skipped: Counter[str]) -> Iterator[Any]:
     except ValueError as error:
         first = error
     lines = [line for line in text.split("\n") if line.strip()]
-    values = [value for line in lines if (value := _tried(partial(json.loads, line))) is not None]
+    values = []
+    for line in lines:
+        with suppress(ValueError, RecursionError):
+            values.append(json.loads(line))
     if values:
         skipped["lines that are not JSON"] += len(lines) - len(values)
     else:
@@ -251,13 +254,6 @@ def _documents(data: bytes, name: str, skipped: Counter[str]) -> Iterator[Any]:
             f"{name}: not a session bundle, and not JSON ({first}); expected traces as OTLP JSON"
         ) from None
     yield from values
-
-
-def _tried(make: Callable[[], T]) -> T | None:
-    try:
-        return make()
-    except (ValueError, RecursionError):
-        return None
 
 
 def _whole_values(text: str, skipped: Counter[str]) -> Iterator[Any]:

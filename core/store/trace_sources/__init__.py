@@ -21,14 +21,7 @@ from core.store.trace_sources.values import (
 
 Document = Mapping[str, Any]
 Records = Iterator[dict[str, Any]]
-_KINDS = {  # what OpenInference calls otherwise; None for no kind
-    "SPAN": None,
-    "GENERATION": "LLM",
-    "CHAT_MODEL": "LLM",
-    "PARSER": "CHAIN",
-    "MEMORY": "CHAIN",
-    "UNKNOWN": None,
-}
+_NO_KINDS = ("SPAN", "UNKNOWN")
 _TYPES = names("langfuse")
 
 
@@ -113,7 +106,7 @@ def _observation(record: Document) -> Records:
     used = opened(either(record, "usageDetails", "usage_details", "usage"))
     message = str(either(record, "statusMessage", "status_message") or "failed")
     yield fields_of("langfuse", record) | {
-        "kind": _KINDS.get(kind, kind),
+        "kind": None if kind in _NO_KINDS else kind,
         "error": message if record.get("level") == "ERROR" else None,
         "attributes": sides(record.get("input"), record.get("output"), used, model),
     }
@@ -195,7 +188,7 @@ def _mlflow(document: Document) -> Records:
         yield fields_of("mlflow", {**span, **context}) | {
             **({"trace_id": trace} if trace else {}),
             "parent_id": parent,
-            "kind": _KINDS.get(kind, kind),
+            "kind": None if kind in _NO_KINDS else kind,
             "error": str(message or "failed") if code.endswith("ERROR") else None,
             "attributes": attributes,
         }

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
+from itertools import islice, zip_longest
 from typing import Any
 
 from core.store.trace_sources.values import names, parsed_text
@@ -114,22 +115,10 @@ def _literal(text: str) -> Any:
 
 def _columns(value: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the documents of a result that has a list for each of their fields, like Chroma's."""
-    ids, texts = value.get("ids"), value.get("documents")
-    if not isinstance(ids, list) or not isinstance(texts, list):
-        return []
-    first = [
-        column[0] if isinstance(column, list) and column and isinstance(column[0], list) else column
-        for column in (ids, texts, value.get("metadatas"), value.get("distances"))
-    ]
-    ids, texts, metadatas, distances = (column if isinstance(column, list) else [] for column in first)
+    given = (value.get(name) for name in ("ids", "documents", "metadatas", "distances"))
+    lists = (one if isinstance(one, list) else [] for one in given)
+    ids, texts, *more = (one[0] if one and isinstance(one[0], list) else one for one in lists)
     if len(ids) != len(texts) or not all(isinstance(text, str) for text in texts):
         return []
-    return [
-        {
-            "id": id,
-            "content": text,
-            "metadata": metadatas[at] if at < len(metadatas) else None,
-            "distance": distances[at] if at < len(distances) else None,
-        }
-        for at, (id, text) in enumerate(zip(ids, texts, strict=True))
-    ]
+    rows = islice(zip_longest(ids, texts, *more), len(ids))
+    return [dict(zip(("id", "content", "metadata", "distance"), row, strict=True)) for row in rows]

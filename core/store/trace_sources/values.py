@@ -66,14 +66,8 @@ def feedback_of(
     if isinstance(value, str):
         label, value = (label or value), None
     number = float(value) if isinstance(value, int | float) else None
-    return {
-        "source": source,
-        "name": str(name or "score"),
-        "value": number,
-        "label": str(label or ""),
-        "note": str(note or ""),
-        "who": str(who or ""),
-    }
+    texts = {"source": source, "name": name or "score", "label": label, "note": note, "who": who}
+    return {key: str(text or "") for key, text in texts.items()} | {"value": number}
 
 
 def string_of(value: Any) -> str:

@@ -8,7 +8,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from core.corpus import index
-from core.corpus.passage_matching import Matcher, own, words
+from core.corpus.passage_matching import Matcher, describe, own, words
 from core.domain.errors import BadInput
 from core.domain.relevance import is_unmatched
 from core.domain.types import Passage
@@ -72,10 +72,9 @@ def test_by_id_then_place_then_text_then_words():
     assert found.rules == ("id", "offsets", "text", "words", None)
     assert ids(found)[:3] == [first.id, second.id, third.id]
     assert found.repeats == 1, "the fourth is the first again"
-    assert found.share == 0.8
     assert is_unmatched(ids(found)[-1])
     assert [placed.at for placed in found.placed] == [0, 1, 2, 4], "at its best rank"
-    assert found.in_words() == (
+    assert describe([found]) == (
         "4 of 5 passages matched to the corpus: 1 by id, 1 by document and offsets, 1 by text, 1 by shared "
         "words; 1 not in the corpus; 1 returned again, counted at their best rank."
     )
@@ -87,11 +86,11 @@ def test_ids_and_offsets_of_other_words_are_not_believed():
     assert ids(found)[0] == "2", "by its text"
     assert is_unmatched(ids(found)[1])
     assert found.clashes == 2
-    assert "2 with an id that the corpus has for other words" in found.in_words()
+    assert "2 with an id that the corpus has for other words" in describe([found])
     other = Returned("returns.md", "Something about another matter", start=0, end=RETURNS[0].end)
     assert Matcher(CORPUS).match([other]).rules == (None,), "nor offsets"
     empty = Matcher(CORPUS).match([])
-    assert (empty.placed, empty.share, empty.in_words()) == ((), None, "No passages were returned.")
+    assert (empty.placed, describe([empty])) == ((), "No passages were returned.")
 
 
 FIRST, SECOND, _ = RETURNS
@@ -125,7 +124,7 @@ def test_a_longer_one_stands_for_each_passage_it_holds():
         assert ids(found) == [p.id for p in RETURNS]
         assert [p.at for p in found.placed] == [0, 0, 0]
         assert found.spread == 1
-        assert "1 longer than a passage" in found.in_words()
+        assert "1 longer than a passage" in describe([found])
 
 
 def test_what_the_corpus_lacks_is_one_passage_whoever_returned_it():
