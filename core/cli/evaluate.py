@@ -70,9 +70,6 @@ def eval_(
         "pdf=kreuzberg, html=all), or all that are indexed, by how much of the labelled text each covers.",
         "A,B",
     ),
-    nuggets: bool = option(
-        False, "Also have the language model assign the checked nuggets of a label set to the answers."
-    ),
     max_failed: float = option(
         MAX_FAILED, "Exit with 1 if a route failed on more of the questions.", "SHARE", most=1
     ),
@@ -132,7 +129,6 @@ def eval_(
         tuple(route.name for route in picked),
         merged(kept, picked, how.parameters),
         answers=answers == "all",
-        nuggets=nuggets,
         answer_by=how.answer_by,
         answer_order=how.answer_order,
         evidence=kept.evidence,
@@ -159,8 +155,7 @@ def eval_(
     warn(ready.warnings)  # before hours are spent
     with working("q") as (bar, stop):
         course["ended"], course["progress"] = stop.is_set, partial(bar, "questions")
-        told = partial(bar, "answers whose nuggets are assigned")
-        figures, drawn, outcomes = perform(engine, ready, out=out, assigning=told, **course)
+        figures, drawn, outcomes = perform(engine, ready, out=out, **course)
         if judging is not None and not figures["interrupted"]:
             report = partial(bar, "judging unjudged passages")
             figures = filling.added(

@@ -158,7 +158,6 @@ def perform(
     fresh: bool = False,
     retry: bool = False,
     progress: Progress = lambda _done, _total: None,
-    assigning: Progress = lambda _done, _total: None,
     warn: Callable[[str], None] = lambda _warning: None,
     ended: Ended = lambda: False,
     beside: Beside | None = None,
@@ -166,8 +165,8 @@ def perform(
 ) -> tuple[dict[str, Any], LabelledSet, Outcomes]:
     """Ask every question and return the figures; questions already asked in `out` are not asked again.
     `ended` is checked between questions, and also stops a running question; the figures are then marked
-    "interrupted". `assigning` follows the model that assigns nuggets. `beside` does further work with each
-    question, and receives the store of the runs.
+    "interrupted". `progress` then starts again with the questions whose nuggets a model assigns.
+    `beside` does further work with each question, and receives the store of the runs.
     `workers`: where the questions are asked, None for this process. With `out` everything is also written
     there: see core.evaluation.report and core.evaluation.experiment_store.
     """
@@ -220,12 +219,11 @@ def perform(
         prices |= {name: prices_in(row) for name, row in opened(out).figures["routes"].items()}
     nuggets: dict[str, Any] = {}
     if spec.nuggets and whole:
-        drawn, nuggets = judged(engine, engine.corpus(plan.corpus), drawn, outcomes, ended, assigning)
-        whole = bool(nuggets)
-        if whole:
+        drawn, nuggets = judged(engine, engine.corpus(plan.corpus), drawn, outcomes, ended, progress)
+        if whole := bool(nuggets):
             in_words(say("judge.nuggets", nuggets))
-        if whole and out is not None:
-            write_labelled(out, drawn, spec.document())
+            if out is not None:
+                write_labelled(out, drawn, spec.document())
     executed = executed_of(drawn, outcomes, plan.routes, engine, plan.corpus)
     if remark := executed.remark():
         in_words(remark)

@@ -128,7 +128,9 @@ class Spec:
     qrels: str | None = option(None, "TREC qrels for --questions, instead of the labels in the file.", "FILE")
     timing: Literal["shared", "isolated"] | None = option(None, "Share equal steps between routes or not.")
     answers: bool = False
-    nuggets: bool = False
+    nuggets: bool = option(
+        False, "Also have the language model assign the checked nuggets of a label set to the answers."
+    )
     answer_by: AnswerBy | None = None
     answer_order: AnswerOrder | None = None
     evidence: float | None = None

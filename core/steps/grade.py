@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -65,19 +65,15 @@ def worth(about: Name, model: str, found: DecisionCalibration | None) -> tuple[S
 Action = Literal["correct", "ambiguous", "incorrect"]
 
 
-class ProposedNugget(BaseModel):
-    """A fact of a good answer, as a model proposes it."""
-
-    model_config = ConfigDict(extra="forbid")
-    text: str = Field(min_length=1, max_length=300)
-    importance: Literal["vital", "okay"]
+Fact = Annotated[str, Field(min_length=1, max_length=300)]
 
 
 class ProposedNuggets(BaseModel):
-    """The reply to NUGGETS."""
+    """The reply to NUGGETS: an answer without a vital fact is incomplete, others are good to have."""
 
     model_config = ConfigDict(extra="forbid")
-    nuggets: list[ProposedNugget] = Field(min_length=1, max_length=8)
+    vital: list[Fact] = Field(max_length=8)
+    okay: list[Fact] = Field(max_length=8)
 
 
 class Judge(StepBase):

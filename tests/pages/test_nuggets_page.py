@@ -32,7 +32,7 @@ def evaluated(engine, name):
 
 def test_from_no_nuggets_to_the_recall_of_routes(visit, engine, monkeypatch):
     desks.create(engine.store, "one", "tiny", [Question("q1", Query(TEXT), answers=("Double boxed.",))])
-    proposed = {"nuggets": [{"text": HOSTILE[0], "importance": "vital"}]}
+    proposed = {"vital": [HOSTILE[0]], "okay": []}
     engine.fake_llm = ScriptedLLM(
         {"nuggets": json.dumps(proposed), "evidence": "0.9", "answer": f"Box it twice [1]. {HOSTILE[0]}"}
     )

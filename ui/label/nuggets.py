@@ -4,7 +4,9 @@ and assigned by them to answers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,12 +15,12 @@ import streamlit as st
 from core.domain.errors import RouteScopeError
 from core.domain.relevance import SUPPORT, NuggetSupport
 from core.evaluation.answers import answer_digest
-from core.evaluation.dataset import Question
+from core.evaluation.dataset import Nugget, Question
 from core.evaluation.finding import count
 from core.evaluation.judge.correction import LEAST
 from core.evaluation.labels import nuggets, suggest
 from core.evaluation.labels.desk import Desk
-from core.evaluation.labels.nuggets import NuggetPair, Row
+from core.evaluation.labels.nuggets import NuggetPair
 from ui.app import account, evaluated, outcome, say, state
 from ui.app.help_mark import term
 from ui.app.markup import cut, fragment, show
@@ -52,44 +54,39 @@ def draw(desk: Desk) -> None:
         st.selectbox("Question", list(named), waiting, key=ASKED, format_func=named.__getitem__)
     ]
     show(fragment("label.question", asked))
-    _edit(desk, asked)
+    _edit(desk.set.name, asked)
     st.markdown("**Which answers contain them?**", help=term("nugget"))
     _assign(desk)
 
 
-def _edit(desk: Desk, asked: Question) -> None:
+def _edit(name: str, asked: Question) -> None:
     """Draw the form of a question's nuggets, with a line for another one."""
-    rows: list[Row] = [(one.text, one.vital, one.checked) for one in asked.nuggets]
     key = f"label_nuggets:{asked.id}:{hash(asked.nuggets)}"  # fresh fields once something changed
     with st.form(key, border=False):
-        given = [_row(f"{key}:{n}", *row) for n, row in enumerate([*rows, ("", True, True)], 1)]
+        lines = enumerate([*asked.nuggets, Nugget("", True, "", True)], 1)
+        given = [_row(f"{key}:{n}", one) for n, one in lines]
         note = "Only nuggets that count are measured. Empty a line to delete it."
         if st.form_submit_button("Save", key="label_nuggets_save", **account.needs("label", help=note)):
-            outcome.act(PLACE, partial(_save, desk.set.name, asked, given))
-            forget()
+            outcome.act(PLACE, partial(_save, name, asked, given))
             st.rerun()
 
 
-def _row(key: str, text: str, vital: bool, checked: bool) -> Row:
+def _row(key: str, one: Nugget) -> Nugget:
+    """Draw the fields of a nugget. One with another text is another nugget, without assignments."""
     hint = "A fact of a good answer, in one short sentence"
     given: Any = {"key": key, "placeholder": hint, "label_visibility": "collapsed"}
     with st.container(horizontal=True, vertical_alignment="center"):
-        found = st.text_input("Nugget", text, max_chars=nuggets.LONGEST_NUGGET, **given)
-        return found, *(
-            st.checkbox(name, value, key=f"{key}:{name}", width="content")
-            for name, value in (("vital", vital), ("counts", checked))
-        )
+        text = st.text_input("Nugget", one.text, max_chars=nuggets.LONGEST_NUGGET, **given)
+        vital = st.checkbox("vital", one.vital, key=f"{key}:vital", width="content")
+        counts = st.checkbox("counts", one.checked, key=f"{key}:counts", width="content")
+    return replace(one if text == one.text else Nugget(text, vital, ""), vital=vital, checked=counts)
 
 
-def _save(name: str, seen: Question, rows: list[Row]) -> Outcome:
-    now = nuggets.save(state.store(), name, seen, rows, annotator())
-    before = [(one.text, one.vital, one.checked) for one in seen.nuggets]
-
-    def undo() -> None:
-        nuggets.save(state.store(), name, now, before, annotator())
-        forget()
-
-    return Outcome(f"Saved {count(len(now.checked_nuggets), 'nuggets')} that count.", undo)
+def _save(name: str, seen: Question, given: Sequence[Nugget], *, undone: bool = False) -> Outcome | None:
+    now = nuggets.save(state.store(), name, seen, given, annotator())
+    forget()
+    said = f"Saved {count(len(now.checked_nuggets), 'nuggets')} that count."
+    return None if undone else Outcome(said, partial(_save, name, now, seen.nuggets, undone=True))
 
 
 def _assign(desk: Desk) -> None:
@@ -101,19 +98,17 @@ def _assign(desk: Desk) -> None:
             names += [name] if spec.get("labels") == desk.set.name and spec.get("answers") else []
     if not names or not any(one.checked_nuggets for one in desk.questions):
         say.caption("It takes nuggets that count, and an evaluation of this set with answers.")
-        query = {"labels": desk.set.name}
-        st.page_link("evaluate.py", label="Evaluate routes on this set", query_params=query)
         return
     name = st.selectbox("Evaluation", names, key=EVALUATION, width=300)
     every = nuggets.pairs(desk.asked, evaluated.reopened(name).outcomes)
-    left = [one for one in every if annotator() not in one.nugget.support.get(answer_digest(one.answer), {})]
+    left = [one for one in every if annotator() not in one[1].support.get(answer_digest(one[2]), {})]
     say.caption(
         f"You assigned {len(every) - len(left)} of {len(every)}, in random order: stop anywhere. From "
         f"{LEAST} on, an evaluation with nuggets can compare the model with you."
     )
     if not left:
         return
-    show(fragment("label.assign", desk.asked[left[0].question], left[0]))
+    show(fragment("label.assign", desk.asked[left[0][0]], *left[0][1:]))
     with st.container(horizontal=True):
         for level, label in SAID.items():
             say_it = partial(_say, desk.set.name, left[0], level)
@@ -123,6 +118,5 @@ def _assign(desk: Desk) -> None:
 def _say(name: str, pair: NuggetPair, level: NuggetSupport | None) -> Outcome | None:
     nuggets.assign(state.store(), name, pair, annotator(), level)
     forget()
-    if level is None:
-        return None
-    return Outcome(f"{SAID[level]}: {cut(pair.nugget.text, 80)}", lambda: _say(name, pair, None))
+    undo = partial(_say, name, pair, None)
+    return Outcome(f"{SAID[level]}: {cut(pair[1].text, 80)}", undo) if level else None

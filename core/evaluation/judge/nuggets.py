@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +11,14 @@ from core.backends.prompting.prompts import ASSIGN_NUGGETS
 from core.domain.errors import BadInput, RouteScopeError, describe
 from core.domain.relevance import SUPPORT, NuggetSupport
 from core.evaluation.answers import Given, nugget_support
-from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.dataset import LabelledSet
 from core.evaluation.judge.correction import LEAST, READABLE
 from core.evaluation.judge.measure import Judging, check_model
 from core.evaluation.judge.record import ENOUGH
 from core.evaluation.labels.nuggets import answered, assigned
 from core.evaluation.labels.suggest import annotator
 from core.evaluation.outcome import Outcomes
-from core.evaluation.statistics import Interval, kappa
+from core.evaluation.statistics import kappa
 
 if TYPE_CHECKING:
     from core.corpus.corpus import Corpus
@@ -31,10 +31,7 @@ def check_nuggets(engine: Engine, labelled: LabelledSet) -> None:
     """Raise BadInput if no question has a nugget that a person checked, Unavailable if there is no model."""
     check_model(engine)
     if not any(question.checked_nuggets for question in labelled.questions):
-        raise BadInput(
-            f"no question of {labelled.name} has a checked nugget; write or check some on the page Label "
-            "(tab Nuggets), after: labels nuggets SET --propose"
-        )
+        raise BadInput(f"no question of {labelled.name} has a checked nugget; see Label, tab Nuggets")
 
 
 def judged(
@@ -42,8 +39,8 @@ def judged(
     corpus: Corpus,
     labelled: LabelledSet,
     outcomes: Outcomes,
-    ended: Callable[[], bool] = lambda: False,
-    progress: Callable[[int, int], None] = lambda _done, _of: None,
+    ended: Callable[[], bool],
+    progress: Callable[[int, int], None],
 ) -> tuple[LabelledSet, dict[str, Any]]:
     """Return the questions with the model's assignments of their nuggets to all answers, and the part
     "nuggets" of metrics.json. If its agreement with people is not shown, they stay as they are: Cohen's kappa
@@ -53,54 +50,43 @@ def judged(
     asked = [one for one in labelled.questions if one.id in outcomes and one.checked_nuggets]
     wanted = [(question, text) for question in asked for text in answered(outcomes[question.id])]
     judging, by = Judging(engine, corpus, threading.Event()), annotator(engine)
-    found: dict[str, Question] = {one.id: one for one in asked}
+    found = {one.id: one for one in labelled.questions}
     pairs: list[tuple[str, int, int]] = []
     said: set[NuggetSupport] = set()
     for done, (question, text) in enumerate(wanted):
         if ended():
             return labelled, {}
-        progress(done, len(wanted))
+        progress(done * len(asked) // len(wanted), len(asked))
         facts = tuple(one.text for one in question.checked_nuggets)
         try:
             levels = judging.ask(lambda do: (do.assign_nuggets(question.query.text, text, facts), ""))  # noqa: B023
         except RouteScopeError as error:
             judging.unscored, judging.why = len(wanted), describe(error)
             break
+        said |= set(levels or ())
         for fact, level in zip(question.checked_nuggets, levels or (), strict=False):
-            said.add(level)
             found[question.id] = assigned(found[question.id], fact.text, text, by, level)
             if (person := nugget_support(fact, Given(text), people=True)) is not None:
                 pairs.append((question.id, LEVELS.index(person), LEVELS.index(level)))
-    progress(len(wanted), len(wanted))
     agreed = kappa(pairs, range(len(LEVELS))) if pairs else None
     ends = agreed.ci95 if agreed else None
+    refused = ""
+    if judging.unscored > (1 - READABLE) * len(wanted):
+        refused = f"{judging.unscored} of {len(wanted)} replies could not be read: {judging.why}"
+    elif len(pairs) < LEAST:
+        refused = f"people assigned {len(pairs)} of its pairs, and it takes {LEAST} (page Label, tab Nuggets)"
+    elif ends is None or ends[0] <= ENOUGH:  # so if it says the same of every nugget
+        refused = f"the lower end of the interval of kappa must be above {ENOUGH:g}"
     told = {
         "by": by,
         "prompt": ASSIGN_NUGGETS.name,
         "questions": len(asked),
-        "without": sum(one.id in outcomes for one in labelled.questions) - len(asked),
+        "without": len(outcomes.keys() & found.keys()) - len(asked),
         "answers": len(wanted),
         "unread": judging.unscored,
         "pairs": len(pairs),
         "kappa": agreed.value if agreed else None,
         "kappa_ci95": ends,
-        "refused": _refused(judging, len(wanted), len(pairs), said, ends),
+        "refused": refused,
     }
-    if told["refused"]:
-        return labelled, told
-    return replace(labelled, questions=tuple(found.get(one.id, one) for one in labelled.questions)), told
-
-
-def _refused(
-    judging: Judging, answers: int, pairs: int, said: Collection[NuggetSupport], ends: Interval | None
-) -> str:
-    """Return why the assignments count nowhere, or "" if they may."""
-    if judging.unscored > (1 - READABLE) * answers:
-        return f"{judging.unscored} of {answers} replies could not be read: {judging.why}"
-    if pairs < LEAST:
-        return f"people assigned {pairs} of its pairs, and it takes {LEAST} (page Label, tab Nuggets)"
-    if len(said) < 2:
-        return f"it says {', '.join(said)} of every nugget"
-    if ends is None or ends[0] <= ENOUGH:
-        return f"the lower end of the interval of kappa must be above {ENOUGH:g}"
-    return ""
+    return labelled if refused else replace(labelled, questions=tuple(found.values())), told

@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from reprlib import repr as short
+from dataclasses import replace
 
 from core.domain.errors import BadInput
-from core.domain.relevance import SUPPORT, NuggetSupport
+from core.domain.relevance import NuggetSupport
 from core.evaluation.answers import answer_digest
 from core.evaluation.dataset import Nugget, Question
 from core.evaluation.labels import desk as desks
@@ -18,23 +17,18 @@ from core.evaluation.outcome import Outcome, Outcomes
 from core.store import Store
 
 MOST_NUGGETS, LONGEST_NUGGET = 30, 500  # of a question; characters
-Row = tuple[str, bool, bool]  # of a nugget: its text, whether it is vital, whether it counts
+NuggetPair = tuple[str, Nugget, str]  # the id of a question, a checked nugget of it, and an answer to it
 
 
-def save(store: Store, name: str, seen: Question, rows: Iterable[Row], who: str) -> Question:
-    """Replace the nuggets of the question `seen` by `rows`: a text that was there keeps its author and its
-    assignments. Raises BadInput for too many or too long ones, and if somebody changed them meanwhile.
+def save(store: Store, name: str, seen: Question, given: Iterable[Nugget], who: str) -> Question:
+    """Replace the nuggets of the question `seen`; those without an author are by `who`, and empty texts are
+    left out. Raises BadInput for too many or too long ones, and if somebody changed them meanwhile.
     """
     desks.check_own(author := desks.clean_name(who, "annotator"))
-    given = {" ".join(text.split()): (vital, checked) for text, vital, checked in rows}
-    given.pop("", None)
-    if len(given) > MOST_NUGGETS or any(len(text) > LONGEST_NUGGET for text in given):
+    texts = {text: one for one in given if (text := " ".join(one.text.split()))}
+    if len(texts) > MOST_NUGGETS or any(len(text) > LONGEST_NUGGET for text in texts):
         raise BadInput(f"a question has at most {MOST_NUGGETS} nuggets of {LONGEST_NUGGET} characters each")
-    before = {one.text: one for one in seen.nuggets}
-    fresh = tuple(
-        replace(before.get(text, Nugget(text, vital, author)), vital=vital, checked=checked)
-        for text, (vital, checked) in given.items()
-    )
+    fresh = tuple(replace(one, text=text, by=one.by or author) for text, one in texts.items())
 
     def change(now: Question) -> Question:
         if now.nuggets != seen.nuggets:
@@ -44,25 +38,13 @@ def save(store: Store, name: str, seen: Question, rows: Iterable[Row], who: str)
     return desks.change_question(store, name, seen.id, change)
 
 
-@dataclass(frozen=True, slots=True)
-class NuggetPair:
-    """A checked nugget and an answer of an evaluation that it is to be assigned to."""
-
-    question: str
-    nugget: Nugget
-    answer: str
-
-
 def assign(store: Store, name: str, pair: NuggetPair, who: str, level: NuggetSupport | None) -> None:
     """Store how far a person says that an answer contains a nugget; None takes it back. Raises BadInput for
-    an unknown level or question.
+    an unknown question.
     """
     desks.check_own(author := desks.clean_name(who, "annotator"))
-    if level is not None and level not in SUPPORT:
-        raise BadInput(f"support {short(level)}; give {', '.join(SUPPORT)}")
-    desks.change_question(
-        store, name, pair.question, lambda now: assigned(now, pair.nugget.text, pair.answer, author, level)
-    )
+    id, nugget, answer = pair
+    desks.change_question(store, name, id, lambda now: assigned(now, nugget.text, answer, author, level))
 
 
 def assigned(question: Question, fact: str, answer: str, who: str, level: NuggetSupport | None) -> Question:
@@ -82,18 +64,11 @@ def pairs(questions: Mapping[str, Question], outcomes: Outcomes) -> list[NuggetP
     """Return every checked nugget of `questions` with every different answer that routes gave, in a random
     order, the same for everybody: who assigns from the front has assigned a random part, wherever it stops.
     """
-    found = [
-        NuggetPair(id, nugget, text)
-        for id, by in outcomes.items()
-        if id in questions
-        for text in answered(by)
-        for nugget in questions[id].checked_nuggets
-    ]
-
-    def place(one: NuggetPair) -> str:
-        return hashlib.sha256("\0".join((one.question, one.nugget.text, one.answer)).encode()).hexdigest()
-
-    return sorted(found, key=place)
+    asked = [(questions[id], answered(by)) for id, by in outcomes.items() if id in questions]
+    found = [(one.id, fact, text) for one, texts in asked for text in texts for fact in one.checked_nuggets]
+    return sorted(
+        found, key=lambda one: hashlib.sha256(f"{one[0]}\0{one[1].text}\0{one[2]}".encode()).digest()
+    )
 
 
 def answered(by: Mapping[str, Outcome]) -> list[str]:

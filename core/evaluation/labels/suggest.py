@@ -10,7 +10,7 @@ from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import Cancelled, RouteScopeError, Unavailable, describe
 from core.domain.types import Hit
 from core.engine.engine import Engine
-from core.evaluation.dataset import Nugget
+from core.evaluation.dataset import Nugget, Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.final import final
@@ -89,16 +89,14 @@ class Suggesting(BackgroundJob):
         if not hits and not answer:
             return "it has neither a reference answer nor a relevant passage"
         found = do.propose_nuggets(question.query.text, hits, answer)
-        texts = {" ".join(one.text.split()): one.importance == "vital" for one in found.nuggets}
-        fresh = tuple(Nugget(text, vital, self.annotator) for text, vital in texts.items())
-        # nothing if a person wrote some meanwhile
-        desks.change_question(
-            self._store,
-            self.name,
-            question.id,
-            lambda now: now if now.nuggets else replace(now, nuggets=fresh),
-        )
-        return ""
+        texts = {" ".join(one.split()): one in found.vital for one in (*found.vital, *found.okay)}
+        fresh = tuple(Nugget(text, vital, self.annotator) for text, vital in texts.items() if text)
+
+        def change(now: Question) -> Question:
+            return now if now.nuggets else replace(now, nuggets=fresh)  # a person wrote some meanwhile
+
+        desks.change_question(self._store, self.name, question.id, change)
+        return "" if fresh else "the model named no fact"
 
 
 def begin(

@@ -13,6 +13,7 @@ from core.domain.background_job import jobs
 from core.domain.settings import Settings
 from core.engine import engine as engine_module
 from core.evaluation import experiment_store, leaderboard, sets
+from core.evaluation.dataset import Nugget
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import label_next, nuggets
 from core.store import Store
@@ -264,7 +265,7 @@ def test_eval_counts_nuggets_only_by_a_model_that_agrees_with_people(engine, cal
     assert (code, "has a checked nugget" in err) == (2, True)
     assert "has no nuggets" in call("labels", "nuggets", "one")[1]
     for question in desks.load(engine.store, "one").questions:
-        nuggets.save(engine.store, "one", question, [("It names the day.", True, True)], "Ann")
+        nuggets.save(engine.store, "one", question, [Nugget("It names the day.", True, "", True)], "Ann")
     assert len(json.loads(call("labels", "nuggets", "one", "--json")[1])["nuggets"]) == len(QUESTIONS)
     row = json.loads(call(*args, *more)[1])["routes"]["bm25"]["answers"]
     assert row["vital_recall"] is None, "nobody assigned them"
@@ -285,7 +286,7 @@ def test_eval_counts_nuggets_only_by_a_model_that_agrees_with_people(engine, cal
         )
     }
     for pair in every[:24]:
-        nuggets.assign(engine.store, "one", pair, "Ann", level(pair.answer))
+        nuggets.assign(engine.store, "one", pair, "Ann", level(pair[2]))
     code, out, err = call(*args, *more, "--nuggets")
     assert code == 0, err
     told = json.loads(out)

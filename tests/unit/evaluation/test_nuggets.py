@@ -14,7 +14,7 @@ from core.evaluation.dataset import LabelledSet, Nugget, Question
 from core.evaluation.judge import nuggets as judge
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import exchange, nuggets, suggest
-from core.evaluation.labels.nuggets import NuggetPair, assigned
+from core.evaluation.labels.nuggets import assigned
 from core.evaluation.outcome import Outcome
 from core.store import Store
 from core.store.labels import Judgement, Pooled
@@ -34,7 +34,7 @@ def facts(answer=ANSWER, levels=LEVELS, who="Ann"):
     return question.nuggets
 
 
-PAIR = NuggetPair("q", facts()[0], ANSWER)
+PAIR = ("q", facts()[0], ANSWER)
 
 
 def test_recall_is_that_of_the_formula():
@@ -80,15 +80,15 @@ def engine(tmp_path, store_place):
 def test_what_a_person_saves_is_there_in_another_process_and_after_a_round_trip(engine, store_place):
     seen = desks.load(engine.store, "set").asked["q"]
     rows = [
-        ("  Take six\nphotos. ", True, True),
-        (HOSTILE, False, True),
-        ("Waiting", True, False),
-        ("", True, True),
+        Nugget("  Take six\nphotos. ", True, "", True),
+        Nugget(HOSTILE, False, "", True),
+        Nugget("Waiting", True, ""),
+        Nugget("", True, "", True),
     ]
     now = nuggets.save(engine.store, "set", seen, rows, "Ann")
     with pytest.raises(BadInput, match="meanwhile"):
         nuggets.save(engine.store, "set", seen, [], "Ben")
-    pair = NuggetPair("q", now.nuggets[1], ANSWER)
+    pair = ("q", now.nuggets[1], ANSWER)
     nuggets.assign(engine.store, "set", pair, "Ben", "partial_support")
     with closing(Store(store_place)) as other:
         desk = desks.load(other, "set")
@@ -105,9 +105,8 @@ def test_what_a_person_saves_is_there_in_another_process_and_after_a_round_trip(
     exchange.import_table(engine.store, "copy", sheet, "all.csv")
     exchange.import_table(engine.store, "copy", sheet, "all.csv")
     assert desks.load(engine.store, "copy").asked["q"].nuggets == kept
-    again = nuggets.save(
-        engine.store, "set", desk.asked["q"], [(HOSTILE, True, True), ("New.", True, True)], "Ben"
-    )
+    given = [replace(kept[1], vital=True), Nugget("New.", True, "", True)]
+    again = nuggets.save(engine.store, "set", desk.asked["q"], given, "Ben")
     assert [(one.by, one.vital, bool(one.support)) for one in again.nuggets] == [
         ("Ann", True, True),
         ("Ben", True, False),
@@ -120,19 +119,12 @@ def test_what_a_person_saves_is_there_in_another_process_and_after_a_round_trip(
 @pytest.mark.parametrize(
     ("work", "why"),
     [
-        (lambda s, q: nuggets.save(s, "set", q, [("x" * 501, True, True)], "Ann"), "500 characters"),
+        (lambda s, q: nuggets.save(s, "set", q, [Nugget("x" * 501, True, "")], "Ann"), "500 characters"),
         (
-            lambda s, q: nuggets.save(s, "set", q, [(str(n), True, True) for n in range(31)], "Ann"),
+            lambda s, q: nuggets.save(s, "set", q, [Nugget(str(n), True, "") for n in range(31)], "Ann"),
             "at most 30",
         ),
-        (
-            lambda s, q: nuggets.assign(s, "set", NuggetPair("q", facts()[0], "a"), "Ann", "yes"),
-            "give not_support",
-        ),
-        (
-            lambda s, q: nuggets.assign(s, "set", NuggetPair("p", facts()[0], "a"), "Ann", "support"),
-            "no question",
-        ),
+        (lambda s, q: nuggets.assign(s, "set", ("p", facts()[0], "a"), "Ann", "support"), "no question"),
         (lambda s, q: exchange.import_table(s, "set", table("vital", "x", "abc"), "f.csv"), "f.csv line 2"),
         (
             lambda s, q: exchange.import_table(s, "set", table("vital", "x" * 501, ""), "f.csv"),
@@ -155,7 +147,7 @@ def table(kind, text, note):
 
 
 def proposal(*rows):
-    return json.dumps({"nuggets": [{"text": text, "importance": kind} for text, kind in rows]})
+    return json.dumps({kind: [text for text, of in rows if of == kind] for kind in ("vital", "okay")})
 
 
 def propose(engine):
@@ -222,7 +214,7 @@ ALWAYS = json.dumps({f"fact_{n}": "support" for n in range(1, 5)})
     [
         (right, 8, ""),
         (right, 2, "people assigned 8 of its pairs"),
-        (ALWAYS, 8, "it says support of every nugget"),
+        (ALWAYS, 8, "must be above"),
         (
             lambda r: ALWAYS.replace("support", "not_support", 1 + len(r.messages[-1].content) % 2),
             8,
@@ -236,7 +228,9 @@ ALWAYS = json.dumps({f"fact_{n}": "support" for n in range(1, 5)})
 def test_assignments_count_only_if_they_agree_with_people(engine, reply, count, why):
     engine.fake_llm.replies = {"assign-nuggets": reply}
     labelled, outcomes = answered(count)
-    now, told = judge.judged(engine, engine.corpus("tiny"), labelled, outcomes)
+    now, told = judge.judged(
+        engine, engine.corpus("tiny"), labelled, outcomes, lambda: False, lambda *_: None
+    )
     assert (told["questions"], told["answers"]) == (count, count)
     if why:
         assert why in told["refused"]
@@ -260,10 +254,15 @@ def test_an_answer_that_nobody_assigned_gets_the_models_and_one_without_is_left_
     given = Given(outcomes["q8"]["bm25"].answer)
     assert nugget_scores(given, alone.checked_nuggets) == {}
     outcomes["other"] = outcomes["q0"]
-    now, told = judge.judged(engine, engine.corpus("tiny"), labelled, outcomes)
+    now, told = judge.judged(
+        engine, engine.corpus("tiny"), labelled, outcomes, lambda: False, lambda *_: None
+    )
     assert told["without"] == 1
     assert nugget_scores(given, now.questions[8].checked_nuggets)["nugget_score"] == 0.5
-    assert judge.judged(engine, engine.corpus("tiny"), labelled, outcomes, lambda: True) == (labelled, {})
+    assert judge.judged(engine, engine.corpus("tiny"), labelled, outcomes, lambda: True, lambda *_: None) == (
+        labelled,
+        {},
+    )
     with pytest.raises(BadInput, match="checked nugget"):
         judge.check_nuggets(engine, replace(labelled, questions=labelled.questions[9:]))
 
@@ -276,4 +275,4 @@ def test_pairs_come_in_one_random_order_and_equal_answers_once():
     found = nuggets.pairs(questions, outcomes)
     assert len(found) == 12
     assert found == nuggets.pairs(dict(reversed(questions.items())), outcomes)
-    assert len({one.question for one in found[:6]}) > 1
+    assert len({one[0] for one in found[:6]}) > 1
