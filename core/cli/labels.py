@@ -16,7 +16,6 @@ from core.cli.imports import open_store
 from core.corpus import catalogue
 from core.domain import settings
 from core.domain.errors import BadInput
-from core.domain.format import between
 from core.engine import engine as engines
 from core.evaluation import dataset, experiment_store
 from core.evaluation.judge import measure, source
@@ -221,24 +220,16 @@ def agreement_(name: str) -> None:
 def pairs_(name: str) -> None:
     """Show which routes people prefer, compared side by side on the Label page.
 
-    Bradley-Terry strengths and the chance of being preferred, a tie counting half, with 95% intervals.
+    Bradley-Terry strengths (log odds against the average route) and the chance that one of two routes is
+    preferred, a tie counting half, with 95% intervals.
     """
     found = preferences.preferences(desk.load(open_store(), name))
-    heads = ("route", "strength", "preferred", "95%")
-    routes = [
-        (one.route, amount(one.strength, 3), amount(one.preferred, 3), between(*one.ci95))
-        for one in found.routes
-    ]
-    pairs = [
-        (*(getattr(one, column) for column in COMPARED), amount(one.preferred, 3), between(*one.ci95))
-        for one in found.pairs
-    ]
+    rows = [one.row() for one in found.pairs]
+    grid = [table(list(rows[0]), [list(row.values()) for row in rows]), ""] if rows else []
     said = sentences("labels.preferred", found, str, preferences.CLAIMS_FROM)
-    tables = [table(heads, routes), "", table((*COMPARED, *heads[2:]), pairs), ""] if pairs else []
-    emit({"set": name, **asdict(found)}, "\n".join([*tables, *said]))
+    emit({"set": name, **asdict(found)}, "\n".join([*grid, *said]))
 
 
-COMPARED = ("route", "other", "questions", "wins", "ties", "neither", "losses")
 LARGEST = 512 * 2**20  # bytes of a file that is read to be imported
 
 

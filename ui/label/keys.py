@@ -34,14 +34,14 @@ class Keypad:
     """The buttons of a passage and the letters that press them, which `listen` hears once all are drawn."""
 
     def __init__(self) -> None:
-        self._pressed: dict[str, Callable[[], None]] = {}
+        self._pressed: dict[str, Callable[[], Any]] = {}
 
     def button(
         self,
         label: str,
         key: str,
         letter: str,
-        then: Callable[..., None],
+        then: Callable[..., Any],
         *args: object,
         lit: bool | None = None,
         off: bool = False,

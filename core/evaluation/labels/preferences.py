@@ -13,13 +13,14 @@ core.evaluation.labels.sampling). Preferences are not grades: they enter no nDCG
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from core.domain.format import between, number
 from core.evaluation.labels.desk import Desk, routes_of
 from core.evaluation.labels.draw import largest_difference
 from core.evaluation.labels.route_map import rankings
@@ -57,13 +58,10 @@ class Matchup:
 
 @dataclass(frozen=True, slots=True)
 class RouteStrength:
-    """A route's strength, as the log of its odds against the average route, and its mean chance of being
-    preferred to another compared route, with a 95% interval.
-    """
+    """A route's strength, as the log of its odds against the average route, with a 95% interval."""
 
     route: str
     strength: float
-    preferred: float
     ci95: Interval
 
 
@@ -87,6 +85,11 @@ class Compared:
     def claims(self) -> bool:
         """Return whether the comparisons show which of the two people prefer."""
         return self.questions >= CLAIMS_FROM and not self.ci95[0] <= 1 / 2 <= self.ci95[1]
+
+    def row(self, titled: Callable[[str], str] = str) -> dict[str, object]:
+        """Return its line of a table by the columns' names; `titled`: the title of a route."""
+        cells = asdict(self) | {"route": titled(self.route), "other": titled(self.other)}
+        return cells | {"preferred": number(self.preferred), "95%": between(*cells.pop("ci95"))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,32 +130,33 @@ def leading(desk: Desk) -> list[str]:
     return [found.routes[at] for at in np.argsort(-means, kind="stable")]
 
 
+def matched(one: Judgement) -> tuple[str, Routes]:
+    """Return the question and the two routes, by name, of a preference."""
+    left, right = sorted(routes_of(one))
+    return one.question, (left, right)
+
+
 def preferences(desk: Desk) -> Preferences:
     """Return what people's current preferences say of the routes of a set."""
     said = [one for one in desk.held if one.kind in PREFERENCES and one.source != "model"]
-    seen: dict[tuple[str, Routes], dict[str, Judgement]] = defaultdict(dict)
+    seen: dict[tuple[str, Routes], list[Judgement]] = defaultdict(list)
     for one in said:
-        left, right = routes_of(one)
-        seen[one.question, (min(left, right), max(left, right))][one.annotator] = one
-    by_pair: dict[Routes, list[Matchup]] = defaultdict(list)
-    for each in matchups(desk, {route for _, routes in seen for route in routes}):
-        by_pair[each.routes].append(each)
+        seen[matched(one)].append(one)
     rows: list[tuple[str, Routes, float, float]] = []  # question, routes, the first one's wins, weight
-    for routes, some in by_pair.items():
-        sizes, keys = np.array([(each.size, each.key) for each in some]).T
-        labelled = np.array([(each.question, routes) in seen for each in some])
+    for routes in dict.fromkeys(routes for _, routes in seen):
+        some = matchups(desk, routes)
+        sizes, keys = np.array([(each.size, each.key) for each in some]).reshape(-1, 2).T
+        labelled = np.array([(each.question, routes) in seen for each in some], bool)
         sampled, chance = chances(sizes, keys, labelled)
         for at in np.flatnonzero(sampled):
-            of = seen[some[at].question, routes]
-            won = float(np.mean([_won(one, routes[0]) for one in of.values()]))
+            won = float(np.mean([_won(one, routes[0]) for one in seen[some[at].question, routes]]))
             rows.append((some[at].question, routes, won, float(sampled.mean() / chance[at])))
-    rows = _linked(rows)
-    counted = [one for question, routes, *_ in rows for one in seen[question, routes].values()]
+    rows = _linked(rows) if rows else []
+    left_out = len(said) - sum(len(seen[question, routes]) for question, routes, *_ in rows)
     decided = [PREFERENCES[one.kind] for one in said if one.kind in ("left", "right")]
     share = float(np.mean(decided)) if decided else None
-    about = len(said), len(said) - len(counted)
-    strengths, pairs = _fitted(rows, counted) if rows else ((), ())
-    return Preferences(*about, strengths, pairs, share, mean_interval(decided))
+    fitted = _fitted(rows, seen) if rows else ((), ())
+    return Preferences(len(said), left_out, *fitted, share, mean_interval(decided))
 
 
 def _won(one: Judgement, route: str) -> float:
@@ -161,63 +165,57 @@ def _won(one: Judgement, route: str) -> float:
     return value if routes_of(one)[0] == route else 1 - value
 
 
+def _places(rows: Sequence[tuple[str, Routes, float, float]]) -> tuple[list[str], Ints]:
+    """Return the compared routes by name, and the numbers of those of each comparison [comparisons, 2]."""
+    names, places = np.unique([routes for _, routes, *_ in rows], return_inverse=True)
+    return names.tolist(), places.reshape(-1, 2)
+
+
 def _linked(rows: list[tuple[str, Routes, float, float]]) -> list[tuple[str, Routes, float, float]]:
     """Return the comparisons of the largest group of routes that comparisons link."""
-    groups: list[set[str]] = []
-    for routes in {routes for _, routes, *_ in rows}:
-        met = [group for group in groups if group & set(routes)]
-        groups = [group for group in groups if group not in met] + [set(routes).union(*met)]
-    most = max(groups, key=lambda group: sum(routes[0] in group for _, routes, *_ in rows), default=set())
-    return [row for row in rows if row[1][0] in most]
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    names, pairs = _places(rows)
+    links = coo_array((np.ones(len(pairs)), pairs.T), shape=(len(names), len(names)))
+    groups = connected_components(links, directed=False)[1][pairs[:, 0]]
+    return [rows[at] for at in np.flatnonzero(groups == np.bincount(groups).argmax())]
 
 
 def _fitted(
-    rows: Sequence[tuple[str, Routes, float, float]], counted: Sequence[Judgement]
+    rows: Sequence[tuple[str, Routes, float, float]], seen: Mapping[tuple[str, Routes], Sequence[Judgement]]
 ) -> tuple[tuple[RouteStrength, ...], tuple[Compared, ...]]:
     """Return the routes, the strongest first, and every two that were compared."""
     from scipy.special import expit, stdtrit
 
-    names = sorted({route for _, routes, *_ in rows for route in routes})
-    places = {name: at for at, name in enumerate(names)}
-    numbers = {question: at for at, question in enumerate(dict.fromkeys(row[0] for row in rows))}
-    pairs = np.array([[places[route] for route in routes] for _, routes, *_ in rows])
+    names, pairs = _places(rows)
     won, weights = np.array([row[2:] for row in rows]).T
-    asked = np.array([numbers[row[0]] for row in rows])
+    asked = np.unique([row[0] for row in rows], return_inverse=True)[1]
     strengths, covariance = bradley_terry(pairs, won, weights, asked)
-    questions = np.array([len({*asked[(pairs == at).any(axis=1)].tolist()}) for at in range(len(names))])
-    chance = expit(strengths[:, None] - strengths[None])
-    slope = chance * (1 - chance)
-
-    def interval(middle: float, gradient: Floats, fewest: int, alpha: float) -> Interval:
-        half = float(stdtrit(fewest + 1, 1 - alpha / 2) * np.sqrt(gradient @ covariance @ gradient))
-        return max(0.0, middle - half), min(1.0, middle + half)
-
-    told, unit = [], np.eye(len(names))
-    for at, name in enumerate(names):
-        mean = float((chance[at].sum() - 1 / 2) / (len(names) - 1))
-        gradient = slope[at] @ (unit[at] - unit) / (len(names) - 1)
-        ends = interval(mean, gradient, int(questions[at]), ALPHA)
-        told.append(RouteStrength(name, float(strengths[at]), mean, ends))
-    compared, kinds = [], defaultdict[Routes, Counter[float | str]](Counter)
-    for one in counted:
-        left, right = routes_of(one)
-        both = min(left, right), max(left, right)
-        kinds[both]["neither" if one.kind == "neither" else _won(one, both[0])] += 1
-    for (first, second), counts in kinds.items():
-        a, b = (first, second) if strengths[places[first]] >= strengths[places[second]] else (second, first)
-        i, j = places[a], places[b]
-        n = int(((pairs == i).any(axis=1) & (pairs == j).any(axis=1)).sum())
-        ends = interval(
-            float(chance[i, j]),
-            slope[i, j] * (unit[i] - unit[j]),
-            int(questions[[i, j]].min()),
-            ALPHA / len(kinds),
+    freedom = [len({*asked[(pairs == at).any(axis=1)].tolist()}) + 1 for at in range(len(names))]
+    order, family = np.argsort(-strengths).tolist(), len({row[1] for row in rows})
+    told = []
+    for at in order:
+        middle = float(strengths[at])
+        half = float(stdtrit(freedom[at], 1 - ALPHA / 2) * np.sqrt(covariance[at, at]))
+        told.append(RouteStrength(names[at], middle, (middle - half, middle + half)))
+    compared = []
+    for i, j in combinations(order, 2):
+        both = names[i], names[j]
+        mine = [seen[question, routes] for question, routes, *_ in rows if {*routes} == {*both}]
+        if not mine:
+            continue
+        kinds = Counter(
+            "neither" if one.kind == "neither" else _won(one, both[0]) for some in mine for one in some
         )
-        wins, losses = (counts[1.0], counts[0.0]) if a == first else (counts[0.0], counts[1.0])
-        compared.append(
-            Compared(a, b, n, wins, counts[0.5], counts["neither"], losses, float(chance[i, j]), ends)
-        )
-    return tuple(sorted(told, key=lambda one: -one.strength)), tuple(compared)
+        chance = float(expit(strengths[i] - strengths[j]))
+        error = np.sqrt(covariance[i, i] + covariance[j, j] - 2 * covariance[i, j])
+        t = stdtrit(min(freedom[i], freedom[j]), 1 - ALPHA / family / 2)
+        half = float(t * chance * (1 - chance) * error)
+        counts = kinds[1.0], kinds[0.5], kinds["neither"], kinds[0.0]
+        ends = max(0.0, chance - half), min(1.0, chance + half)
+        compared.append(Compared(*both, len(mine), *counts, chance, ends))
+    return tuple(told), tuple(compared)
 
 
 def bradley_terry(pairs: Ints, won: Floats, weights: Floats, asked: Ints) -> tuple[Floats, Floats]:
@@ -231,20 +229,18 @@ def bradley_terry(pairs: Ints, won: Floats, weights: Floats, asked: Ints) -> tup
     from scipy.special import expit
 
     count, n = int(pairs.max()) + 1, len(set(asked.tolist())) + 2
-    every = np.array(list(combinations(range(count), 2)))
-    more = len(every)
-    pairs = np.concatenate([pairs, every, every])
-    won = np.concatenate([won, np.ones(more), np.zeros(more)])
-    weights = np.concatenate([weights, np.full(2 * more, 1 / (count - 1))])
-    asked = np.concatenate([asked, asked.max() + 1 + np.arange(2 * more)])
+    every = np.array(list(combinations(range(count), 2)) * 2)
+    pairs = np.concatenate([pairs, every])
+    won = np.concatenate([won, np.repeat([1.0, 0.0], len(every) // 2)])
+    weights = np.concatenate([weights, np.full(len(every), 1 / (count - 1))])
+    asked = np.concatenate([asked, asked.max() + 1 + np.arange(len(every))])
     design = np.eye(count)[pairs[:, 0]] - np.eye(count)[pairs[:, 1]]
-
-    def loss(strengths: Floats) -> tuple[float, Floats]:
-        ahead = design @ strengths
-        value = float(weights @ (np.logaddexp(0, ahead) - won * ahead))
-        return value, design.T @ (weights * (expit(ahead) - won))
-
-    strengths = minimize(loss, np.zeros(count), jac=True, options={"gtol": 1e-9}).x
+    strengths = minimize(
+        lambda at: weights @ (np.logaddexp(0, design @ at) - won * (design @ at)),
+        np.zeros(count),
+        jac=lambda at: design.T @ (weights * (expit(design @ at) - won)),
+        options={"gtol": 1e-9},
+    ).x
     chance = expit(design @ strengths)
     inverse = np.linalg.pinv(design.T @ (design * (weights * chance * (1 - chance))[:, None]))
     scores = np.zeros((int(asked.max()) + 1, count))
