@@ -102,14 +102,14 @@ def kept_readers() -> Iterator[None]:
         return reader._limits, sys.executable, *(os.environ.get(name) for name in system.NEEDED)
 
     def start(reader: reading.Reader) -> Any:
-        if reader._child is None and idle.get(key(reader)):
-            reader._child, reader._errors, reader._incoming = idle[key(reader)].pop()
+        if reader._pipes is None and idle.get(key(reader)):
+            reader._pipes, reader._errors = idle[key(reader)].pop()
         return BEGIN(reader)
 
     def leave(reader: reading.Reader, *_: object) -> None:
-        if reader._child is not None and reader._child.poll() is None:
-            idle.setdefault(key(reader), []).append((reader._child, reader._errors, reader._incoming))
-            reader._child = None
+        if reader._pipes is not None and reader._pipes.process.poll() is None:
+            idle.setdefault(key(reader), []).append((reader._pipes, reader._errors))
+            reader._pipes = None
         reader.close()
 
     with pytest.MonkeyPatch.context() as patch:
@@ -117,7 +117,7 @@ def kept_readers() -> Iterator[None]:
         patch.setattr(reading.Reader, "__exit__", leave)
         yield
     last = reading.Reader()
-    for last._child, last._errors, last._incoming in (kept for some in idle.values() for kept in some):
+    for last._pipes, last._errors in (kept for some in idle.values() for kept in some):
         last.close()
 
 

@@ -31,10 +31,8 @@ class LinePipes:
             **OWN_SESSION,
             **options,
         )
-        self._stdin, self._stdout = (
-            cast("IO[bytes]", self.process.stdin),
-            cast("IO[bytes]", self.process.stdout),
-        )
+        self._stdin = cast("IO[bytes]", self.process.stdin)
+        self._stdout = cast("IO[bytes]", self.process.stdout)
         self._incoming = Incoming(self._stdout)
         self._rest = b""  # read after the end of a line
 
@@ -47,7 +45,7 @@ class LinePipes:
         except OSError:  # of another kind on Windows
             raise ProcessGone from None
 
-    def line(self, seconds: float, most: int, too_long: Exception, check: Callable[[], None]) -> bytes:
+    def line(self, seconds: float, most: int, too_long: Exception, check: Callable[[], object]) -> bytes:
         """Return the next line. Raises TimeoutError, ProcessGone, `too_long` beyond `most` bytes, and what
         `check`, which is called while waiting, raises.
         """

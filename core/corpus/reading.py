@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -16,6 +14,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from core.backends.pipes import LinePipes, ProcessGone
 from core.corpus.chunk import Chunking
 from core.corpus.files import NO_MEMORY
 from core.corpus.load import Distinct
@@ -25,7 +24,6 @@ from core.domain.errors import BadInput, Unavailable, shortened
 from core.domain.settings import PROJECT
 
 _REPORT = TypeAdapter(LoadReport)
-LOOK_S = 0.1  # between two looks at Stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +44,9 @@ class Reader:
     """
 
     def __init__(self, check: Callable[[], object] = lambda: None, limits: Limits | None = None) -> None:
-        """`check` is called ten times a second while a document is waited for, and may raise Cancelled."""
+        """`check` is called while a document is waited for, and may raise Cancelled."""
         self._check, self._limits = check, limits or Limits()
-        self._child: subprocess.Popen[bytes] | None = None
-        self._incoming: system.Incoming | None = None
+        self._pipes: LinePipes | None = None
         self._errors: Any = None
         self._seconds = self._limits.seconds  # that the process may take for a file
 
@@ -61,16 +58,10 @@ class Reader:
 
     def close(self) -> None:
         """End the process, whatever it is at."""
-        if self._child is not None:
-            self._child.kill()
-            if self._incoming is not None:
-                self._incoming.close()
-            for pipe in (self._child.stdin, self._child.stdout):
-                if pipe is not None:
-                    pipe.close()
-            self._child.wait()
+        if self._pipes is not None:
+            self._pipes.kill()
             self._errors.close()
-            self._child = None
+            self._pipes = None
 
     def documents(
         self,
@@ -144,66 +135,35 @@ class Reader:
 
     def _answers(self, path: Path, reading: Reading, **how: Any) -> Iterator[dict[str, Any]]:
         """Yield the process's answers to a request. Raises _Ended and _Refused."""
-        child = self._start()
-        assert child.stdin is not None
         about = {"path": str(path), "reading": asdict(reading), "seconds": self._seconds}
+        pipes, silent = self._start(), self._limits.silent
+        most, large = self._limits.memory, _Ended(NO_MEMORY)
         try:
-            child.stdin.write(json.dumps({**about, **how}).encode() + b"\n")
-        except OSError:
+            pipes.send(json.dumps({**about, **how}).encode() + b"\n")
+            while "end" not in (told := json.loads(pipes.line(silent, most, large, self._check))):
+                if "error" in told:
+                    error = BadInput if told["error"] == BadInput.__name__ else Unavailable
+                    raise _Refused(error(told["message"]))
+                if "limit" in told:
+                    raise _Ended(told["limit"], again=told["others"])
+                yield told
+        except ProcessGone:
             raise self._ended() from None
-        for line in self._lines():
-            told: dict[str, Any] = json.loads(line.decode("ascii"))
-            if "error" in told:
-                error = BadInput if told["error"] == BadInput.__name__ else Unavailable
-                raise _Refused(error(told["message"]))
-            if "limit" in told:
-                raise _Ended(told["limit"], again=told["others"])
-            if "end" in told:
-                return
-            yield told
+        except TimeoutError:
+            raise _Ended(f"reading took longer than {silent:g} s") from None
 
-    def _lines(self) -> Iterator[bytes]:
-        """Yield the lines the process writes. Raises _Ended when it ends, and the errors of `check`."""
-        assert self._incoming is not None
-        begun: list[bytes] = []  # of a line that has not ended
-        while True:
-            asked = time.monotonic()
-            while (some := self._incoming.read(LOOK_S)) is None:
-                self._check()
-                if time.monotonic() - asked > self._limits.silent:
-                    raise _Ended(f"reading took longer than {self._limits.silent:g} s")
-            self._check()
-            if not some:
-                raise self._ended()
-            *lines, rest = some.split(b"\n")
-            for line in lines:
-                yield b"".join((*begun, line))
-                begun.clear()
-            begun.append(rest)
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        if self._child is None:
+    def _start(self) -> LinePipes:
+        if self._pipes is None:
             self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
             kept = {name: os.environ[name] for name in system.NEEDED if name in os.environ}
-            self._child = subprocess.Popen(
-                [sys.executable, "-m", "core.corpus.reader", str(self._limits.memory)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                bufsize=0,
-                cwd=PROJECT,
-                env={**kept, "PYTHONPATH": str(PROJECT)},
-                **system.OWN_SESSION,  # Ctrl-C is for this process, which ends it
-            )
-            assert self._child.stdout is not None
-            self._incoming = system.Incoming(self._child.stdout)
-        return self._child
+            command = [sys.executable, "-m", "core.corpus.reader", str(self._limits.memory)]
+            env = {**kept, "PYTHONPATH": str(PROJECT)}
+            self._pipes = LinePipes(command, stderr=self._errors, cwd=PROJECT, env=env)
+        return self._pipes
 
     def _ended(self) -> _Ended:
         """Return how the process ended."""
-        child = self._child
-        assert child is not None
-        code = child.wait()
+        code = self._start().process.wait()
         self._errors.seek(0)
         last = self._errors.read()[-2_000:].decode("utf-8", "replace").strip().split("\n")[-1]
         self.close()

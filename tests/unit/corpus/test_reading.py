@@ -103,7 +103,7 @@ def test_a_file_for_which_others_left_no_memory_is_read_by_a_new_process(folder)
     begun = []
     with Reader(limits=Limits(memory=190 * 1024**2)) as reader:
         start = reader._start
-        reader._start = lambda: begun.append(reader._child) or start()
+        reader._start = lambda: begun.append(reader._pipes) or start()
         found = list(reader.documents(folder, WHOLE, LoadReport()))
     assert [cut.document.id for cut in found] == [f"{n:02}.txt" for n in range(12)]
     assert begun.count(None) > 1
@@ -150,8 +150,8 @@ def test_the_rows_before_one_that_takes_too_long_are_kept(folder):
 
 def at_work(reader):
     """Its process, where that is in the midst of the slow document: to begin takes it a fraction of this."""
-    child = reader._child
-    return child.pid if child is not None and psutil.Process(child.pid).cpu_times().user > 0.6 else 0
+    pid = reader._pipes.process.pid if reader._pipes else 0
+    return pid if pid and psutil.Process(pid).cpu_times().user > 0.6 else 0
 
 
 @pytest.mark.trust
@@ -161,8 +161,8 @@ def test_stop_ends_the_process_in_the_midst_of_a_document(folder):
 
     def stop():
         if at_work(reader):
-            assert reader._child is not None
-            children.append(reader._child)
+            assert reader._pipes is not None
+            children.append(reader._pipes.process)
             raise Cancelled("stopped")
 
     reader = Reader(stop)
@@ -193,8 +193,8 @@ def test_it_is_given_no_key(folder, monkeypatch):
     (folder / "a.txt").write_text("x")
     with Reader() as reader:
         list(reader.documents(folder, WHOLE, LoadReport()))
-        assert reader._child is not None
-        environment = Path(f"/proc/{reader._child.pid}/environ").read_bytes()
+        assert reader._pipes is not None
+        environment = Path(f"/proc/{reader._pipes.process.pid}/environ").read_bytes()
     assert b"PYTHONPATH" in environment
     assert b"canary" not in environment
 
