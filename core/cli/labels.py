@@ -148,8 +148,7 @@ def draw_(
 @command("suggest", labels_)
 def suggest_(name: str) -> int:
     """Have the language model suggest grades, which are shown separately and never count as labels."""
-    under_way = suggest.begin(engines.shared_engine(), name)
-    code = _suggested(under_way)
+    under_way = _suggested(name, "grades")
     document = {
         "set": under_way.name,
         **attributes(under_way, "annotator scored"),
@@ -158,15 +157,16 @@ def suggest_(name: str) -> int:
     }
     by = f"{under_way.scored} passages graded by {under_way.annotator}"
     emit(document, f"{by}, {under_way.unscored} not scored")
-    return code
+    return ended(under_way)
 
 
-def _suggested(job: suggest.Suggesting) -> int:
-    """Follow the model until its end; return the exit code."""
+def _suggested(name: str, what: suggest.What) -> suggest.Suggesting:
+    """Have the model suggest until its end."""
+    job = suggest.begin(engines.shared_engine(), name, what=what)
     followed(job, "suggested")
     if job.why:
         note(f"warning: {job.unscored} have no suggestion, for example: {next(iter(job.why.values()))}")
-    return ended(job)
+    return job
 
 
 @command("nuggets", labels_)
@@ -179,16 +179,13 @@ def nuggets_(
     A person checks them on the page Label (keep, change, delete, add); only checked ones count in `eval
     --nuggets`. `labels export --format csv` and `labels import` take them to other sets.
     """
-    code = _suggested(suggest.begin(engines.shared_engine(), name, what="nuggets")) if propose else 0
+    code = ended(_suggested(name, "nuggets")) if propose else 0
     asked = desk.load(open_store(), name).questions
     found = [{"question": one.id, **asdict(nugget)} for one in asked for nugget in one.nuggets]
-    rows = [
-        (one["question"], "vital" if one["vital"] else "okay", "yes" if one["checked"] else "", one["text"])
-        for one in found
-    ]
+    columns = ("question", "vital", "checked", "text")
+    rows = [[str(one[name]) for name in columns] for one in found]
     none = f"{name} has no nuggets; propose some with --propose, or write them on the page Label"
-    grid = table(("question", "importance", "checked", "nugget"), rows) if rows else none
-    emit({"set": name, "nuggets": found}, grid)
+    emit({"set": name, "nuggets": found}, table(columns, rows) if rows else none)
     return code
 
 

@@ -263,9 +263,8 @@ def judge_answers(run: Run, gold: Gold, funnels: Sequence[PassageTrace]) -> list
         evidence = {label.id: read(funnel, label) for label in wanted}
         claims = () if given.abstained else tuple(_claims(run, funnel, gold))
         facts = nugget_levels([one for asked in gold.questions for one in asked.checked_nuggets], given)
-        found.append(
-            JudgedAnswer(result.route, result.title, given.text, right, how, claims, evidence, facts)
-        )
+        answer = result.route, result.title, given.text
+        found.append(JudgedAnswer(*answer, right, how, claims, evidence, facts))
     return sorted(found, key=lambda one: {False: 0, None: 1, True: 2}[one.right])
 
 

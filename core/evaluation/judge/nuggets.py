@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from core.backends.prompting.prompts import ASSIGN_NUGGETS
 from core.domain.errors import BadInput, RouteScopeError, describe
-from core.domain.relevance import SUPPORT, NuggetSupport
+from core.domain.relevance import SUPPORT
 from core.evaluation.answers import Given, nugget_support
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.judge.correction import LEAST, READABLE
@@ -23,6 +22,7 @@ from core.evaluation.statistics import kappa
 if TYPE_CHECKING:
     from core.corpus.corpus import Corpus
     from core.engine.engine import Engine
+    from core.evaluation.runner import Ended, Progress
 
 LEVELS = tuple(SUPPORT)
 
@@ -35,12 +35,7 @@ def check_nuggets(engine: Engine, labelled: LabelledSet) -> None:
 
 
 def judged(
-    engine: Engine,
-    corpus: Corpus,
-    labelled: LabelledSet,
-    outcomes: Outcomes,
-    ended: Callable[[], bool],
-    progress: Callable[[int, int], None],
+    engine: Engine, corpus: Corpus, labelled: LabelledSet, outcomes: Outcomes, ended: Ended, told: Progress
 ) -> tuple[LabelledSet, dict[str, Any]]:
     """Return the questions with the model's assignments of their nuggets to all answers, and the part
     "nuggets" of metrics.json. If its agreement with people is not shown, they stay as they are: Cohen's kappa
@@ -52,18 +47,16 @@ def judged(
     judging, by = Judging(engine, corpus, threading.Event()), annotator(engine)
     found = {one.id: one for one in labelled.questions}
     pairs: list[tuple[str, int, int]] = []
-    said: set[NuggetSupport] = set()
     for done, (question, text) in enumerate(wanted):
         if ended():
             return labelled, {}
-        progress(done * len(asked) // len(wanted), len(asked))
+        told(done * len(asked) // len(wanted), len(asked))
         facts = tuple(one.text for one in question.checked_nuggets)
         try:
             levels = judging.ask(lambda do: (do.assign_nuggets(question.query.text, text, facts), ""))  # noqa: B023
         except RouteScopeError as error:
             judging.unscored, judging.why = len(wanted), describe(error)
             break
-        said |= set(levels or ())
         for fact, level in zip(question.checked_nuggets, levels or (), strict=False):
             found[question.id] = assigned(found[question.id], fact.text, text, by, level)
             if (person := nugget_support(fact, Given(text), people=True)) is not None:
@@ -77,7 +70,7 @@ def judged(
         refused = f"people assigned {len(pairs)} of its pairs, and it takes {LEAST} (page Label, tab Nuggets)"
     elif ends is None or ends[0] <= ENOUGH:  # so if it says the same of every nugget
         refused = f"the lower end of the interval of kappa must be above {ENOUGH:g}"
-    told = {
+    about = {
         "by": by,
         "prompt": ASSIGN_NUGGETS.name,
         "questions": len(asked),
@@ -89,4 +82,4 @@ def judged(
         "kappa_ci95": ends,
         "refused": refused,
     }
-    return labelled if refused else replace(labelled, questions=tuple(found.values())), told
+    return labelled if refused else replace(labelled, questions=tuple(found.values())), about
