@@ -20,7 +20,6 @@ from ui.app.choice import choice
 from ui.app.markup import cut, fragment, show, tag
 from ui.app.names import named
 from ui.app.routes import title
-from ui.components import tables
 from ui.components.complaint import who as annotator
 from ui.label import keys, model, sets
 from ui.label.desk import EFFORT, ORDER, SECOND, SET, OpenSet, attempt, deciding, held, opened
@@ -205,7 +204,7 @@ def _next() -> None:
 
 
 def _progress(desk: Desk, who: str, at: Pair | None) -> None:
-    """Draw the overall progress, a line about the current question, and a table of questions on demand."""
+    """Draw the overall progress, and a line about the current question."""
     by, whole = label_next.progress(desk, who)
     line = ""
     if at is not None:
@@ -214,17 +213,6 @@ def _progress(desk: Desk, who: str, at: Pair | None) -> None:
         line = f"Question {place} of {len(desk.questions)}: {judged} of {here.total} passages judged"
     counts = [(name, label, getattr(whole, name)) for name, label in COUNTS.items()]
     show(fragment("label.progress", counts, whole.total, line))
-    with st.expander("By question", key="label_by_question", on_change="rerun") as panel:
-        if panel.open:
-            rows = [
-                {
-                    "Question": cut(desk.asked[id].query.text, 120),
-                    "Passages": one.total,
-                    **{label.capitalize(): getattr(one, name) for name, label in COUNTS.items()},
-                }
-                for id, one in by.items()
-            ]
-            tables.table(rows, "label_questions", "Passages judged of each question")
 
 
 def _controls(desk: Desk) -> None:

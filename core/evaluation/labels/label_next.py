@@ -230,11 +230,6 @@ class Progress:
         """Return the number of passages found."""
         return self.judged + self.cannot + self.later + self.left
 
-    @property
-    def done(self) -> bool:
-        """Return whether nothing is left or deferred."""
-        return not self.left and not self.later
-
 
 def order_for(
     desk: Desk, annotator: str, first: Sequence[str] = (), most: int | None = None

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import combinations
+from itertools import chain, combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -194,20 +194,15 @@ def _fitted(
     strengths, covariance = bradley_terry(pairs, won, weights, asked)
     freedom = [len({*asked[(pairs == at).any(axis=1)].tolist()}) + 1 for at in range(len(names))]
     order, family = np.argsort(-strengths).tolist(), len({row[1] for row in rows})
-    told = []
-    for at in order:
-        middle = float(strengths[at])
-        half = float(stdtrit(freedom[at], 1 - ALPHA / 2) * np.sqrt(covariance[at, at]))
-        told.append(RouteStrength(names[at], middle, (middle - half, middle + half)))
+    halves = stdtrit(freedom, 1 - ALPHA / 2) * np.sqrt(covariance.diagonal())
+    low, high = (strengths - halves).tolist(), (strengths + halves).tolist()
+    told = tuple(RouteStrength(names[at], float(strengths[at]), (low[at], high[at])) for at in order)
     compared = []
     for i, j in combinations(order, 2):
         both = names[i], names[j]
-        mine = [seen[question, routes] for question, routes, *_ in rows if {*routes} == {*both}]
-        if not mine:
+        if not (mine := [seen[row[:2]] for row in rows if {*row[1]} == {*both}]):
             continue
-        kinds = Counter(
-            "neither" if one.kind == "neither" else _won(one, both[0]) for some in mine for one in some
-        )
+        kinds = Counter(one.kind if one.kind == "neither" else _won(one, both[0]) for one in chain(*mine))
         chance = float(expit(strengths[i] - strengths[j]))
         error = np.sqrt(covariance[i, i] + covariance[j, j] - 2 * covariance[i, j])
         t = stdtrit(min(freedom[i], freedom[j]), 1 - ALPHA / family / 2)
@@ -215,7 +210,7 @@ def _fitted(
         counts = kinds[1.0], kinds[0.5], kinds["neither"], kinds[0.0]
         ends = max(0.0, chance - half), min(1.0, chance + half)
         compared.append(Compared(*both, len(mine), *counts, chance, ends))
-    return tuple(told), tuple(compared)
+    return told, tuple(compared)
 
 
 def bradley_terry(pairs: Ints, won: Floats, weights: Floats, asked: Ints) -> tuple[Floats, Floats]:
