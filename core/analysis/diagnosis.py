@@ -13,23 +13,12 @@ from core.analysis.run_view import recorded, top
 from core.corpus.corpus import Corpus
 from core.domain.format import milliseconds
 from core.domain.outputs import Rewrite
+from core.domain.program import table
 from core.domain.relevance import RelevantLabel
 from core.domain.types import Passage, RouteResult, Run, Span
 
 DEEPER = (5, 10, 20, 50)  # depths that a page offers
-MODES = {
-    "ambiguous_followup": "a follow-up that needs the conversation",
-    "vocabulary_mismatch": "no terms in common with the passage",
-    "exact_identifier": "an exact identifier",
-    "multi_hop": "evidence in several documents",
-    "comparison": "a comparison that needs evidence for each side",
-    "no_answer": "no answer in the corpus",
-    "outside_knowledge": "needs knowledge from outside the corpus",
-    "no_retrieval": "needs no retrieval",
-    "structured": "needs tables",
-    "abstract": "an abstract question",
-    "plain": "a plain question",
-}
+MODES: dict[str, str] = table(__file__)["modes"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from core.domain.program import table
+
 MARKDOWN = (".md", ".markdown", ".mdx")
 PLAIN = (".txt", ".text", ".rst", ".adoc", ".asciidoc", ".org", ".tex")
 HTML = (".html", ".htm", ".xhtml")
@@ -11,26 +13,9 @@ ROWS = (".jsonl", ".ndjson", ".csv", ".tsv", ".xlsx", ".parquet")  # and .json t
 DATA = (".json", ".ipynb", ".xml")
 LISTS = (".json", ".yaml", ".yml")  # which may be a list of tools
 ARCHIVES = (".zip",)
-_CODE = """
-.py .pyi .js .mjs .jsx .ts .tsx .java .kt .scala .go .rs .c .h .cc .cpp .hpp .cs .rb .php .swift .sh
-.bash .ps1 .sql .r .jl .lua .pl .proto .graphql .tf .yaml .yml .toml .ini
-"""
-CODE = tuple(_CODE.split())
-GRAMMARS = {  # of tree-sitter: the function that gives one, by ending
-    **dict.fromkeys((".py", ".pyi"), "tree_sitter_python:language"),
-    **dict.fromkeys((".js", ".mjs", ".jsx"), "tree_sitter_javascript:language"),
-    ".ts": "tree_sitter_typescript:language_typescript",
-    ".tsx": "tree_sitter_typescript:language_tsx",
-    ".java": "tree_sitter_java:language",
-    ".go": "tree_sitter_go:language",
-    ".rs": "tree_sitter_rust:language",
-    **dict.fromkeys((".c", ".h"), "tree_sitter_c:language"),
-    **dict.fromkeys((".cc", ".cpp", ".hpp"), "tree_sitter_cpp:language"),
-    ".cs": "tree_sitter_c_sharp:language",
-    ".rb": "tree_sitter_ruby:language",
-    ".php": "tree_sitter_php:language_php",
-    **dict.fromkeys((".sh", ".bash"), "tree_sitter_bash:language"),
-}
+_TABLE = table(__file__)
+CODE = tuple(_TABLE["code"].split())
+GRAMMARS: dict[str, str] = _TABLE["grammars"]  # of tree-sitter: the function that gives one, by ending
 READ = (*MARKDOWN, *PLAIN, *HTML, *PDF, *CONVERTED, *ROWS, *DATA, *ARCHIVES, *CODE)
 MARKED = (*MARKDOWN, *HTML, *PDF, *CONVERTED, ".ipynb")  # what becomes Markdown
 _PICTURE = "pictures are not read (they hold no text)"

@@ -215,8 +215,8 @@ def test_the_form_begins_an_evaluation_and_the_page_shows_it(visit, questions, e
     app.selectbox(key="ev_split").set_value("all").run()
     app.selectbox(key="ev_baseline").set_value("dense").run()
     assert app.button(key="ev_begin").label == "Evaluate 2 routes on 5 questions"
-    app.session_state["ev_sample"] = "each"
-    app.session_state["ev_each"] = 1
+    app.session_state["ev_sample"] = "some"
+    app.session_state["ev_some"] = 3
     app.run()
     assert app.button(key="ev_begin").label == "Evaluate 2 routes on 3 questions"
     assert "No time estimate" in shown(app)
@@ -232,7 +232,7 @@ def test_the_form_begins_an_evaluation_and_the_page_shows_it(visit, questions, e
     assert app.selectbox(key=f"evaluate_baseline:{name}").value == "dense"
     spec = experiment_store.opened(experiment_store.place(engine.settings, name)).spec
     assert (spec["routes"], spec["split"], spec["baseline"]) == (["bm25", "dense"], "all", "dense")
-    assert (spec["per_mode"], spec["queries"]) == (1, None)
+    assert (spec["per_mode"], spec["queries"]) == (None, 3)
 
 
 def test_questions_come_from_a_file_whose_columns_are_mapped(visit, questions, engine, monkeypatch):

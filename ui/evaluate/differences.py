@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import streamlit as st
@@ -26,7 +26,6 @@ FIGURES = {"p": "p", "p (Holm)": "p_holm", "d_z": "d_z", "Wins": "wins", "Ties":
 FIGURES |= {"Superior": "superiority", "Detectable": "detectable_holm", "Questions": "n"}
 VARIES = {"Standard deviation": "sd", "Changed": "changed", "Difference varies by": "varies"}
 VARIES |= {"Questions": "n"}
-ENOUGH = 5  # questions of a mode from which on it is called the hardest or the easiest
 
 
 def draw(look: Look) -> None:
@@ -86,28 +85,18 @@ def by_mode(look: Look) -> None:
     say.caption(f"▲ and ▼: better or worse than {title(look.baseline)} after Holm's correction.{rest}")
 
 
-def _modes_in_words(look: Look, metric: str, modes: Mapping[str, int]) -> list[str]:
-    """Describe the hardest and the easiest mode for the leader, and the modes that show differences."""
+def _modes_in_words(look: Look, metric: str, modes: Collection[str]) -> list[str]:
+    """Describe the modes that show differences."""
     by_mode, base = look.figures["by_mode"], title(look.baseline)
-    texts, shown = [], []
+    shown = []
     for mode in modes:
         for route, row in by_mode[mode].items():
             one = row.get("vs_baseline", {}).get(metric)
             if one and one["verdict"] in ("better", "worse"):
                 said = finding.sentence(finding.compared(one, title(route), base, titled(metric)))
                 shown.append(f"On {mode.replace('_', ' ')}: {said}")
-    leader = leaderboard.distinct(look.figures, metric)[0]
-    best = {mode: v for mode in modes if (v := by_mode[mode][leader].get(metric)) is not None}
-    enough = {mode: v for mode, v in best.items() if modes[mode] >= ENOUGH}
-    best = enough if len(enough) > 1 else best
-    if best:
-        hard, easy = (
-            f"{mode.replace('_', ' ')} ({titled(metric)} {best[mode]:.3f} over {modes[mode]})"
-            for mode in (min(best, key=best.__getitem__), max(best, key=best.__getitem__))
-        )
-        texts.append(f"{title(leader)}, which leads over all, is weakest on {hard}, strongest on {easy}.")
     none = f"No difference from {base} found on any single mode; each has few questions."
-    return [*texts, *(shown[:6] or [none])]
+    return shown[:6] or [none]
 
 
 def stability(look: Look) -> None:

@@ -146,27 +146,22 @@ def _counted(found: dataset.Found) -> Kinds:
 
 
 def _sample(spec: Spec, counts: Counter[str | None]) -> tuple[Spec, int]:
-    """Draw the choice of all questions, some, or some of each mode, with their number."""
+    """Draw the choice of all questions or some, with their number."""
     whole = counts.total()
-    options = {"all": f"All {whole}", "some": "A sample", "each": "A sample of each mode"}
+    options = {"all": f"All {whole}", "some": "A sample"}
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         st.session_state.setdefault("ev_sample", "all")
-        note = "A sample of each mode includes only questions with a relevant passage"
-        given: Any = {"key": "ev_sample", "required": True, "persist_state": "session", "help": note}
+        given: Any = {"key": "ev_sample", "required": True, "persist_state": "session"}
         kind = st.segmented_control("How many", list(options), format_func=options.__getitem__, **given)
-        if kind not in ("some", "each"):
+        if kind != "some":
             return spec, whole
-        some, key = kind == "some", f"ev_{kind}"
-        most = whole if some else max(counts.values())
-        st.session_state[key] = min(most, st.session_state.get(key, 40 if some else 5))
-        label = "Questions" if some else "Of each mode"
-        size = int(st.number_input(label, 1, most, key=key, width=160, persist_state="session"))
+        key = "ev_some"
+        st.session_state[key] = min(whole, st.session_state.get(key, 40))
+        size = int(st.number_input("Questions", 1, whole, key=key, width=160, persist_state="session"))
         st.session_state.setdefault("ev_seed", SEED)
         about = "The same seed selects the same questions"
         seed = int(st.number_input("Seed", 0, key="ev_seed", width=130, persist_state="session", help=about))
-    if some:
-        return replace(spec, queries=size, seed=seed), size
-    return replace(spec, per_mode=size, seed=seed), sum(min(size, count) for count in counts.values())
+    return replace(spec, queries=size, seed=seed), size
 
 
 def _routes(gaps: Mapping[Need, str]) -> list[str]:

@@ -60,9 +60,9 @@ def draw(store: Store, name: str, routes: Collection[str] = (), seed: int = 1) -
         raise BadInput(f"passages of {name} are judged already: draw the questions of a set before that")
     fresh = []
     for question in desk.questions:
-        if question.answerable is False or question.mode in UNDECIDED:
+        if question.answerable is False or question.mode in UNDECIDED or question.id not in ranked:
             continue
-        lists = [ranked.get(question.id, {}).get(route, ()) for route in chosen]
+        lists = [ranked[question.id].get(route, ()) for route in chosen]
         size = max(FLOOR, *(largest_difference(*both) for both in combinations(lists, 2)))
         fresh.append(replace(question, drawn=Drawn(size, size / uniform(str(seed), name, question.id))))
 

@@ -19,7 +19,7 @@ from urllib.parse import quote, unquote
 from pydantic import TypeAdapter
 
 from core.corpus.corpus import Corpus
-from core.domain import people
+from core.domain import people, program
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput, Unavailable
 from core.domain.relevance import NuggetSupport
@@ -40,29 +40,6 @@ from core.store.run_annotations import MAX_NOTE
 
 _SUPPORT = TypeAdapter(dict[str, dict[str, NuggetSupport]])
 IMPORTER = "import"  # whose rows are imported on the command line of a server where people have accounts
-
-
-_README = """---
-task_categories:
-- text-retrieval
-configs:
-- config_name: default
-  data_files:
-  - split: test
-    path: qrels/test.tsv
-- config_name: corpus
-  data_files:
-  - split: corpus
-    path: corpus.jsonl
-- config_name: queries
-  data_files:
-  - split: queries
-    path: queries.jsonl
----
-
-Passages, questions, and graded judgements (0 to 3) of a label set of RouteScope. A passage is relevant from
-grade {relevant}.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +135,7 @@ def hub(desk: Desk, corpus: Corpus, folder: Path) -> int:
     questions = (
         {"_id": id, "text": one.query.text, "metadata": _asked(one)} for id, one in desk.asked.items()
     )
-    header = _README.format(relevant=desk.set.relevant_from)
+    header = program.table(__file__)["readme"].format(relevant=desk.set.relevant_from)
     try:
         (folder / "qrels").mkdir(parents=True)
         (folder / "README.md").write_text(header, encoding="utf-8")
