@@ -10,6 +10,7 @@ from markupsafe import Markup
 from core.backends.external import doors
 from core.backends.external.doors import DoorState
 from core.corpus import builds
+from core.corpus.passage_matching import describe
 from core.domain.format import milliseconds
 from core.domain.pipelines import Pipeline
 from core.domain.program import COMMAND
@@ -107,7 +108,7 @@ def _facts(pipeline: Pipeline, now: DoorState | None) -> list[tuple[str, str]]:
 def trial(tried: Trial) -> Markup:
     """Return a trial's matched share, stages and hits."""
     if tried.reply is None or tried.matched is None:
-        return fragment("settings.trial", tried, "", (), 0)
+        return fragment("settings.trial", tried, "", "", (), 0)
     stages = (
         f"{stage.name} ({stage.kind}, {'no list' if stage.hits is None else f'{len(stage.hits)} hits'}"
         f"{'' if stage.ms is None else f', {milliseconds(stage.ms)} as reported'})"
@@ -129,7 +130,7 @@ def trial(tried: Trial) -> Markup:
         )
         for at, (hit, rule) in enumerate(pairs[:MAX_HITS])
     ]
-    return fragment("settings.trial", tried, depth, rows, len(pairs) - MAX_HITS)
+    return fragment("settings.trial", tried, describe([tried.matched]), depth, rows, len(pairs) - MAX_HITS)
 
 
 def add() -> None:
