@@ -18,7 +18,7 @@ from core.evaluation.answers import answer_digest
 from core.evaluation.dataset import Nugget, Question
 from core.evaluation.finding import count
 from core.evaluation.judge.correction import LEAST
-from core.evaluation.labels import nuggets, suggest
+from core.evaluation.labels import nuggets, pool, suggest
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.nuggets import NuggetPair
 from ui.app import account, evaluated, outcome, say, state
@@ -45,11 +45,12 @@ def draw(desk: Desk) -> None:
         if begun and attempt(lambda: suggest.begin(state.engine(), desk.set.name, without, "nuggets")):
             st.rerun()
     outcome.draw(PLACE)
+    offered = pool.worth_labelling(desk.questions) or desk.questions
     named = {
         one.id: f"{cut(one.query.text, 90)} ({len(one.checked_nuggets)} of {len(one.nuggets)} checked)"
-        for one in desk.questions
+        for one in offered
     }
-    waiting = next((n for n, one in enumerate(desk.questions) if one.nuggets != one.checked_nuggets), 0)
+    waiting = next((n for n, one in enumerate(offered) if one.nuggets != one.checked_nuggets), 0)
     asked = desk.asked[
         st.selectbox("Question", list(named), waiting, key=ASKED, format_func=named.__getitem__)
     ]

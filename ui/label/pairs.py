@@ -43,7 +43,7 @@ def draw(_: Desk) -> None:
         st.caption("A comparison needs the passages of two routes. Find some under Pool.")
         return
     account.notice("label")
-    note = "The two that lead by the grades so far, unless you choose others"
+    note = "At first the two that lead by the grades, or the first two without grades"
     key = f"label_pair_routes:{desk.set.name}"
     chosen = st.multiselect("Routes to compare", known, known[:2], format_func=title, key=key, help=note)
     order, mine = preferences.matchups(desk, chosen), set(map(matched, desk.preferences(who)))

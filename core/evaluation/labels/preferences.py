@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.domain.format import between, number
+from core.evaluation.dataset import UNDECIDED
 from core.evaluation.labels.desk import Desk, routes_of
 from core.evaluation.labels.draw import largest_difference
 from core.evaluation.labels.route_map import rankings
@@ -109,11 +110,12 @@ class Preferences:
 
 def matchups(desk: Desk, routes: Collection[str]) -> list[Matchup]:
     """Return every two of `routes` at every question of the pool at which they show different passages, in
-    the order in which people compare them; not at questions that the documents do not answer.
+    the order in which people compare them; not at questions that the documents do not answer, or that ask
+    for none.
     """
     found = []
     for question, ranked in rankings(desk, TOP).items():
-        if desk.asked[question].answerable is False:
+        if desk.asked[question].answerable is False or desk.asked[question].mode in UNDECIDED:
             continue
         for one, other in combinations(sorted(ranked.keys() & set(routes)), 2):
             if ranked[one] != ranked[other]:
