@@ -130,7 +130,8 @@ def _case(
 ) -> Case:
     text, before = question.query.text, bool(question.query.history)
     do = _steps(engine, corpus)
-    searched, words = do.first_search(text), do.context.corpus.analyzer.questions
+    searched = do.first_search(text, do.sparse(text), do.dense(text))
+    words = do.context.corpus.analyzer.questions
     return Case(
         name,
         question.id,

@@ -85,20 +85,17 @@ class Classify(AskTables):
         Source: Jeong et al. 2024, "Adaptive-RAG", arXiv:2403.14403, section 3.2, which trains a T5 to
         distinguish three classes of complexity.
         """
-        searched, schema = self._searched(text, sparse, dense), Schema(self._tables_here(), links)
+        searched, schema = self.first_search(text, sparse, dense), Schema(self._tables_here(), links)
         found = features(text, conversation, searched, schema, self.context.corpus.analyzer.questions)
         return classify_features(self.context.classifier(), found)
-
-    def first_search(self, text: str) -> FirstSearch:
-        """Return the search signals of a question, for training."""
-        return self._searched(text, self.sparse(text), self.dense(text))
 
     def schema(self, text: str) -> Schema:
         """Return the database signals of a question, for training."""
         tables = self._tables_here()
         return Schema(tables, self.link_values(text, "tables").found if tables else ())
 
-    def _searched(self, text: str, sparse: Ranking, dense: Ranking) -> FirstSearch:
+    def first_search(self, text: str, sparse: Ranking, dense: Ranking) -> FirstSearch:
+        """Return the search signals of a question."""
         corpus = self.context.corpus
         parts = corpus.explain(text[:MAX_QUESTION_CHARS], sparse[0].passage.id) if sparse else {}
         weights = corpus.idf(list(parts))

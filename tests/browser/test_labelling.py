@@ -68,9 +68,10 @@ def at(page):
 
 
 def test_a_hundred_passages_are_labelled_by_keyboard_alone(tab, home):
+    name = f"keys-{uuid.uuid4().hex[:6]}"
     with closing(Store(home / "routescope.sqlite")) as store:
-        made(store, "keys")
-    page = tab("/label?set=keys&annotator=anna")
+        made(store, name)
+    page = tab(f"/label?set={name}&annotator=anna")
     page.wait_for_selector(PASSAGE)
     settle(page)
     expected, took = {}, []
@@ -81,7 +82,7 @@ def test_a_hundred_passages_are_labelled_by_keyboard_alone(tab, home):
         expected[here] = KEYS.index(key)
     settle(page)
     eventually(page, lambda: "100 graded" in page.locator(".rs-label-dots").inner_text())
-    desk = stored(home, "keys")
+    desk = stored(home, name)
     assert {pair: one.grade for pair, one in desk.by("anna").items()} == expected
     assert len(desk.judgements) == LABELS
     assert [one.kind for one in desk.judgements] == ["grade"] * LABELS
@@ -96,8 +97,8 @@ def test_a_hundred_passages_are_labelled_by_keyboard_alone(tab, home):
     press(page, "l")
     press(page, "u")
     assert at(page) == doubted
-    eventually(page, lambda: len(stored(home, "keys").by("anna")) == LABELS + 1)
-    now = stored(home, "keys").by("anna")
+    eventually(page, lambda: len(stored(home, name).by("anna")) == LABELS + 1)
+    now = stored(home, name).by("anna")
     assert now[put_off].kind == "later"
     assert doubted not in now
     # Keys that are typed into a field are its text.
@@ -105,10 +106,10 @@ def test_a_hundred_passages_are_labelled_by_keyboard_alone(tab, home):
     note.click()
     page.keyboard.type("asdf")
     page.keyboard.press("Tab")
-    eventually(page, lambda: len(stored(home, "keys").by("anna")) == LABELS + 1)
+    eventually(page, lambda: len(stored(home, name).by("anna")) == LABELS + 1)
     settle(page)
     press(page, "j")
-    eventually(page, lambda: stored(home, "keys").by("anna")[doubted].note == "asdf")
+    eventually(page, lambda: stored(home, name).by("anna")[doubted].note == "asdf")
 
 
 @pytest.mark.parametrize("apart_ms", [150, 0], ids=["fast annotator", "several keys in a run"])

@@ -95,8 +95,7 @@ def _modes_in_words(look: Look, metric: str, modes: Collection[str]) -> list[str
             if one and one["verdict"] in ("better", "worse"):
                 said = finding.sentence(finding.compared(one, title(route), base, titled(metric)))
                 shown.append(f"On {mode.replace('_', ' ')}: {said}")
-    none = f"No difference from {base} found on any single mode; each has few questions."
-    return shown[:6] or [none]
+    return shown[:6] or [f"No difference from {base} found on any single mode; each has few questions."]
 
 
 def stability(look: Look) -> None:

@@ -155,9 +155,8 @@ def _sample(spec: Spec, counts: Counter[str | None]) -> tuple[Spec, int]:
         kind = st.segmented_control("How many", list(options), format_func=options.__getitem__, **given)
         if kind != "some":
             return spec, whole
-        key = "ev_some"
-        st.session_state[key] = min(whole, st.session_state.get(key, 40))
-        size = int(st.number_input("Questions", 1, whole, key=key, width=160, persist_state="session"))
+        st.session_state["ev_some"] = min(whole, st.session_state.get("ev_some", 40))
+        size = int(st.number_input("Questions", 1, whole, key="ev_some", width=160, persist_state="session"))
         st.session_state.setdefault("ev_seed", SEED)
         about = "The same seed selects the same questions"
         seed = int(st.number_input("Seed", 0, key="ev_seed", width=130, persist_state="session", help=about))

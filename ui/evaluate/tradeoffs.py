@@ -56,8 +56,6 @@ def worth(found: Mapping[str, Point], look: Look, cost: str) -> list[str]:
             f"{title(look.baseline)}, the baseline, is beaten by {', '.join(map(title, better))}: "
             f"{titled(look.metric)} at least as high for no more {'time' if cost in TIMES else 'cost'}."
         )
-    elif look.baseline in on:
-        said.append(f"{title(look.baseline)}, the baseline, is one of them.")
     return said
 
 

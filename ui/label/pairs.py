@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import streamlit as st
 
@@ -24,6 +26,7 @@ from ui.components.passage import analyzer_of
 from ui.label import keys, sets
 from ui.label.desk import opened
 
+CHOSEN = "label_pair_routes:{}"
 SHOWN = 240  # characters of a passage before it is opened
 KEYS: tuple[tuple[Kind, str, str], ...] = (
     ("left", "Left is better", "a"),
@@ -44,25 +47,21 @@ def draw(_: Desk) -> None:
         return
     account.notice("label")
     note = "At first the two that lead by the grades, or the first two without grades"
-    key = f"label_pair_routes:{desk.set.name}"
-    chosen = st.multiselect("Routes to compare", known, known[:2], format_func=title, key=key, help=note)
-    order, mine = preferences.matchups(desk, chosen), set(map(matched, desk.preferences(who)))
-    left = [one for one in order if (one.question, one.routes) not in mine]
+    given: Any = {"key": CHOSEN.format(desk.set.name), "format_func": title, "help": note}
+    order = preferences.matchups(desk, st.multiselect("Routes to compare", known, known[:2], **given))
+    left = _left(desk, order)
     if left:
         show(fragment("label.question", desk.asked[left[0].question]))
     pad = keys.Keypad()
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         for kind, label, letter in KEYS if left else ():
-            given = left[0].judged(who, kind)
-            pad.button(label, f"label_pair_{kind}", letter, keys.save, given, lit=False)
+            pad.button(label, f"label_pair_{kind}", letter, _judge, kind, lit=False)
         undo = partial(keys.undo, "compared anything", preferences=True)
         pad.button("Undo", "label_pair_undo", "u", undo, hint="Withdraws your last comparison")
     pad.listen()
     keys.outcome()
     if left:
         _sides(desk, left[0], who)
-    else:
-        st.caption("No comparison is left for these routes.")
     st.caption(
         f"{len(order) - len(left)} of {len(order)} compared by you. Lists that differ much come early more "
         "often, with known chances: stop when your time is up, not because of the result."
@@ -71,6 +70,20 @@ def draw(_: Desk) -> None:
     with st.expander("Result", key="label_pair_result", on_change="rerun") as panel:
         if panel.open:
             _result(desk)
+
+
+def _left(desk: Desk, order: Sequence[Matchup]) -> list[Matchup]:
+    """Return the comparisons of `order` that the annotator has not made."""
+    mine = set(map(matched, desk.preferences(annotator())))
+    return [one for one in order if (one.question, one.routes) not in mine]
+
+
+def _judge(kind: Kind) -> None:
+    """Save which side is better in the first comparison left, which changes with each of several keys."""
+    desk = opened().desk
+    order = preferences.matchups(desk, st.session_state[CHOSEN.format(desk.set.name)])
+    for one in _left(desk, order)[:1]:
+        keys.save(one.judged(annotator(), kind))
 
 
 def _sides(desk: Desk, at: Matchup, who: str) -> None:
