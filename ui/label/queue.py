@@ -216,7 +216,13 @@ def _progress(desk: Desk, who: str, at: Pair | None) -> None:
 
 
 def _controls(desk: Desk) -> None:
-    """Draw a jump to a question, what else is shown, and the guidelines."""
+    """Draw what else is shown, a jump to a question, and the guidelines. No field follows the note directly:
+    Tab leaves it for the next key.
+    """
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        note = "Shows which routes found the passage. Labels are more reliable without."
+        st.toggle("Show routes", key=ROUTES, persist_state="session", help=note)
+        model.switch(desk)
     places = {one.id: place for place, one in enumerate(desk.questions, 1) if desk.pool.get(one.id)}
     label = "Jump to a question"
     st.selectbox(
@@ -229,10 +235,6 @@ def _controls(desk: Desk) -> None:
         placeholder=label,
         format_func=lambda id: f"{places[id]}. {cut(desk.asked[id].query.text, 90)}",
     )
-    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        note = "Shows which routes found the passage. Labels are more reliable without."
-        st.toggle("Show routes", key=ROUTES, persist_state="session", help=note)
-        model.switch(desk)
     sets.guide(desk.set)
 
 

@@ -13,7 +13,7 @@ export default function ({ data, setStateValue, parentElement }) {
   }
   const typed = event => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.defaultPrevented) return
-    if (event.target.closest?.("input, textarea, select, [contenteditable=true], [role=dialog]")) return
+    if (event.target.closest?.("input:not([type=checkbox]), textarea, select, [contenteditable=true], [role=dialog]")) return
     const key = event.key.toLowerCase()
     if (key.length === 1 && data?.keys?.includes(key)) report(key)
   }
