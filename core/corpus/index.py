@@ -299,8 +299,8 @@ def _clear(name: str, place: str, settings: Settings) -> None:
 
 
 def _usable(folder: Path, only: Collection[str] = (), name: str | None = None) -> CorpusInfo | None:
-    """Return the record of the undamaged index (of corpus `name`) in `folder`, or of one in which `only`
-    these files are undamaged; None if there is none.
+    """Return the record of the index in `folder`, or None if it is missing, damaged or not of corpus `name`.
+    With `only`, damage to other files does not count.
     """
     if not folder.is_dir():
         return None

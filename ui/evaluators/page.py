@@ -72,7 +72,7 @@ def _views(run: Run, gold: Mapping[str, int]) -> dict[str, Callable[[], None]]:
 
 def _grades(run: Run, gold: Mapping[str, int]) -> None:
     grades.draw(run, gold)
-    st.page_link("tune.py", label="Thresholds over all labelled questions: Tune, Calibration")
+    st.page_link("tune.py", label="Measure thresholds over all labelled questions on Tune")
     trust.draw(run)
 
 

@@ -67,7 +67,7 @@ def _look_at(id: str) -> None:
 
 
 def _cosines(run: Run, known: Space, chosen: str | None, gold: Mapping[str, int]) -> None:
-    """Draw the exact cosines of the chosen passage, or of the best labelled one, with each text beside it."""
+    """Draw the exact cosine of each text with the chosen passage, or with the best labelled one."""
     labelled = [id for id, grade in gold.items() if grade > 0 and id in run.passages]
     id = chosen or max(labelled, key=gold.__getitem__, default=None)
     at = _row(known, id)

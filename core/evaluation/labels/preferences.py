@@ -1,4 +1,4 @@
-"""Which of two routes' results people prefer, where grades are hard: comparisons side by side.
+"""Pairwise preferences between two routes' results, for questions whose passages are hard to grade.
 
 The strengths are those of Bradley & Terry 1952, "Rank analysis of incomplete block designs". A tie, like two
 results that are both bad, counts as half a win for each side, so that the chance of being preferred includes

@@ -78,8 +78,8 @@ class Suggesting(BackgroundJob):
         return ""
 
     def _propose(self, do: Steps, pair: Pair) -> str:
-        """Propose nuggets for a question that has none, from its reference answer and relevant passages;
-        return why there are none.
+        """Propose nuggets for a question without any, from its reference answer and relevant passages;
+        return why the model proposed nothing, or "".
         """
         question, at = self._desk.asked[pair[0]], self._desk.set.relevant_from
         graded = [one for one in final(self._desk).values() if one.question == question.id]
